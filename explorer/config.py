@@ -1,0 +1,287 @@
+"""Settings, sampling and target presets: what may be asked for, and what holds when nobody says. Standard library only.
+
+A method describes itself with a frozen dataclass whose fields are made by ``setting``; the page's controls and the
+command line's ``--set NAME=VALUE`` are generated from that description and read through ``resolve``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from explorer.errors import SettingError
+
+METHOD_NAMES = ("autoregressive", "medusa", "eagle2")
+ACCEPTANCES = ("greedy", "rejection", "typical")
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+BACKENDS = ("auto", "naive")
+DEFAULT_TARGET = "smollm2"
+PUBLISHED = "paper"  # the preset every target has: a method's own defaults are the published values
+AUTO = "auto"
+MAX_SEED = 2**63 - 1
+
+KINDS = ("int", "float", "bool", "choice")
+_WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_SAYS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a method; ``min`` and ``max`` are inclusive, ``choices`` are the words of kind choice."""
+
+    name: str
+    kind: str
+    default: Any
+    min: float | None = None
+    max: float | None = None
+    step: float | None = None
+    choices: tuple[str, ...] = ()
+    allow_auto: bool = False
+    help: str = ""
+
+
+def setting(
+    default: Any,
+    *,
+    kind: str,
+    choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = (),
+    allow_auto: bool = False,
+    help: str = "",
+    **bounds: float | None,
+) -> Any:
+    """A dataclass field that carries its Setting; bounds are ``min``, ``max`` and ``step``.
+
+    ``choices`` may be a function, called when the setting is described: choices read from a file cost no import.
+    """
+    if kind not in KINDS or not set(bounds) <= {"min", "max", "step"}:
+        raise ValueError(f"setting: kind {kind!r} with bounds {sorted(bounds)} is not known")
+    known = Setting("", kind, default, allow_auto=allow_auto, help=help, **bounds)  # type: ignore[arg-type]
+    return field(default=default, metadata={"setting": known, "choices": choices})
+
+
+def describe(settings_cls: type) -> tuple[Setting, ...]:
+    """The settings of a method in the order they are declared."""
+    found = []
+    for item in dataclasses.fields(settings_cls):
+        if "setting" in item.metadata:
+            choices = item.metadata["choices"]
+            words = tuple(choices() if callable(choices) else choices)
+            found.append(dataclasses.replace(item.metadata["setting"], name=item.name, choices=words))
+    return tuple(found)
+
+
+def resolve(settings_cls: type[S], values: Mapping[str, object]) -> tuple[S, list[str]]:
+    """Build ``settings_cls`` from plain values or strings; returns it with one sentence per value that was clamped.
+
+    Raises SettingError for an unknown name, an unreadable value or a word outside the choices.
+    """
+    known = {item.name: item for item in describe(settings_cls)}
+    resolved: dict[str, Any] = {}
+    notices: list[str] = []
+    for name, value in values.items():
+        if name not in known:
+            allowed = ", ".join(known) or "none, this method has no settings"
+            raise SettingError(f"unknown setting {name!r}; allowed: {allowed}")
+        parsed = _parse(known[name], value)
+        resolved[name], notice = _clamp(known[name], parsed)
+        notices += [notice] if notice else []
+    return settings_cls(**resolved), notices
+
+
+def parse_assignments(pairs: list[str]) -> dict[str, str]:
+    """``["depth=3", "preset=paper"]`` as a dict; raises SettingError for anything that is not NAME=VALUE."""
+    values = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name.strip() or not value.strip():
+            raise SettingError(f"--set {pair!r} is not NAME=VALUE; write for instance --set total_tokens=32")
+        values[name.strip()] = value.strip()
+    return values
+
+
+def _parse(known: Setting, value: object) -> Any:
+    text = value.strip() if isinstance(value, str) else value
+    if known.allow_auto and text == AUTO:
+        return AUTO
+    if known.kind == "choice":
+        if text not in known.choices:
+            raise SettingError(f"{known.name} must be one of {', '.join(known.choices)}, not {_show(value)}")
+        return text
+    readers: dict[str, Callable[[object], Any]] = {"int": _read_int, "float": _read_float, "bool": _read_bool}
+    parsed = readers[known.kind](text)
+    if parsed is None:
+        auto = f" or {AUTO}" if known.allow_auto else ""
+        raise SettingError(f"{known.name} must be {_SAYS[known.kind]}{auto}, not {_show(value)}")
+    return parsed
+
+
+def _read_int(value: object) -> int | None:
+    if isinstance(value, str):
+        match = re.fullmatch(r"([+-]?)0*([0-9]+)", value)
+        # Python refuses to convert thousands of digits; twenty already exceed every bound.
+        return int(match[1] + match[2][:20]) if match else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if math.isfinite(value) and int(value) == value else None
+
+
+def _read_float(value: object) -> float | None:
+    if isinstance(value, str) and not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", value):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _read_bool(value: object) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    return _WORDS.get(value.lower()) if isinstance(value, str) else None
+
+
+def _clamp(known: Setting, value: Any) -> tuple[Any, str | None]:
+    if known.kind not in ("int", "float") or value == AUTO:
+        return value, None
+    for bound, is_out, side in ((known.min, _below, "at least"), (known.max, _above, "at most")):
+        if bound is not None and is_out(value, bound):
+            used = type(value)(bound)
+            return used, f"{known.name} must be {side} {used}, not {_show(value)}: {used} is used"
+    return value, None
+
+
+def _below(value: float, bound: float) -> bool:
+    return value < bound
+
+
+def _above(value: float, bound: float) -> bool:
+    return value > bound
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:36] + "..."
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are chosen; ``acceptance`` None means greedy at temperature 0, else rejection.
+
+    ``top_p`` 1 and ``top_k`` 0 switch those filters off. Raises SettingError outside the allowed ranges.
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int = 0
+    acceptance: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, allowed, low, high in (
+            ("temperature", self.temperature, "a number from 0 to 100", 0, 100),
+            ("top_p", self.top_p, "a number above 0 and at most 1", 0, 1),
+            ("top_k", self.top_k, "a whole number, 0 for off", 0, math.inf),
+            ("seed", self.seed, f"a whole number from 0 to {MAX_SEED}", 0, MAX_SEED),
+        ):
+            read = _read_float if isinstance(getattr(Sampling, name), float) else _read_int
+            number = None if isinstance(value, str) else read(value)
+            if number is None or not low <= number <= high or (name == "top_p" and number == 0):
+                raise SettingError(f"{name} must be {allowed}, not {_show(value)}")
+        if self.acceptance is not None and self.acceptance not in ACCEPTANCES:
+            raise SettingError(f"acceptance must be one of {', '.join(ACCEPTANCES)}, not {_show(self.acceptance)}")
+
+    @property
+    def is_greedy(self) -> bool:
+        """True where every token is the argmax; the threshold is that of the published implementations."""
+        return self.temperature <= 1e-5
+
+    @property
+    def rule(self) -> str:
+        """The acceptance rule that verifies the drafts: greedy, rejection or typical."""
+        return self.acceptance or ("greedy" if self.is_greedy else "rejection")
+
+
+@dataclass(frozen=True)
+class TargetPreset:
+    """A target with what belongs to it: ``drafters`` by method (repository paths or hub ids), settings by preset."""
+
+    name: str
+    label: str
+    source: str
+    drafters: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    default_preset: dict[str, str] = field(default_factory=dict)
+
+    def method_settings(self, method: str, device_type: str, preset: str | None = None) -> dict[str, Any]:
+        """Setting values of ``method`` under a preset (None: this device's default); SettingError for unknown ones."""
+        name = preset or self.default_preset.get(device_type, PUBLISHED)
+        if name not in self.settings and name != PUBLISHED:
+            allowed = ", ".join(dict.fromkeys([*self.settings, PUBLISHED]))
+            raise SettingError(f"unknown preset {name!r} for target {self.name}; allowed: {allowed}")
+        return dict(self.settings.get(name, {}).get(method, {}))
+
+
+def load_targets(path: Path | None = None) -> dict[str, TargetPreset]:
+    """The target presets by name; raises SettingError where the file is missing or wrong."""
+    path = path or repo_path("assets", "presets", "targets.json")
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingError(f"the target presets {path} cannot be read: {error}") from error
+    if not isinstance(raw, dict):
+        raise SettingError(f"the target presets {path} must be an object of targets by name")
+    return {name: _preset(name, entry, path) for name, entry in raw.items()}
+
+
+def find_target(source: str, targets: Mapping[str, TargetPreset]) -> TargetPreset:
+    """The preset of that name, or for a directory or hub id a bare one with the published settings."""
+    return targets.get(source) or TargetPreset(source, source, source)
+
+
+def _preset(name: str, entry: object, path: Path) -> TargetPreset:
+    known = {item.name: item for item in dataclasses.fields(TargetPreset) if item.name != "name"}
+    if not isinstance(entry, dict) or not {"label", "source"} <= set(entry) or not set(entry) <= set(known):
+        raise SettingError(f"{path}: {name} needs label and source, and may have {', '.join(known)}; nothing else")
+    for key, value in entry.items():
+        wanted: type = str if key in ("label", "source") else dict
+        if not isinstance(value, wanted):
+            raise SettingError(f"{path}: {name}.{key} must be {'text' if wanted is str else 'an object'}")
+    preset = TargetPreset(name, **entry)
+    for method in [*preset.drafters, *(m for group in preset.settings.values() for m in group)]:
+        if method not in METHOD_NAMES:
+            raise SettingError(f"{path}: {name} names the unknown method {method!r}; known: {', '.join(METHOD_NAMES)}")
+    for device_type, chosen in preset.default_preset.items():
+        if chosen not in preset.settings and chosen != PUBLISHED:
+            raise SettingError(f"{path}: {name}.default_preset.{device_type} names the unknown preset {chosen!r}")
+    return preset
+
+
+def repo_path(*parts: str) -> Path:
+    """A path inside the repository."""
+    return Path(__file__).resolve().parent.parent.joinpath(*parts)
+
+
+def cache_dir() -> Path:
+    """Where the converted default target lives: DRAFT_TREE_CACHE, else ~/.cache/draft-tree-explorer."""
+    return Path(os.environ.get("DRAFT_TREE_CACHE") or "~/.cache/draft-tree-explorer").expanduser()
+
+
+def prepare_environment() -> None:
+    """What must be set before torch or Gradio is imported; a value that the user has set stays."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # spinning OpenMP threads starve the server on small machines
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    os.environ.setdefault("GRADIO_RUN_HISTORY", "False")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
