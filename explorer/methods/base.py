@@ -1,0 +1,76 @@
+"""What a method is: three calls around the engine's prompt pass, verify pass and commit.
+
+A method never calls the target's layers; the engine does, and hands it the outputs. So no method can verify differently.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from torch import Tensor
+
+from explorer.sampling import Sampler
+from explorer.target import Target, TargetOutput
+from explorer.tree import DraftTree
+from explorer.verify import Verdict
+
+
+class Draft(NamedTuple):
+    """What a method proposes for one step.
+
+    considered: everything expanded (EAGLE-2 before its rerank). kept: ascending rows of it sent to the target, None
+    for all; the rest are shown as pruned ghosts. draft_dists: [P, V] whole warped draft distributions for rules that
+    need residuals, else None. passes_ms: one entry a drafter pass. rankings: considered row -> target token ids the
+    drafter ranked after that row, best first, as far as it looked (the record reads next_draft_rank from it). extra:
+    JSON values only this method has.
+    """
+
+    considered: DraftTree
+    kept: Tensor | None = None
+    draft_dists: Tensor | None = None
+    passes_ms: Sequence[float] = ()
+    rankings: dict[int, list[int]] | None = None
+    extra: dict[str, Any] | None = None
+
+    def kept_rows(self) -> list[int]:
+        """Rows of ``considered`` that the target verifies, ascending."""
+        return list(range(len(self.considered))) if self.kept is None else self.kept.tolist()
+
+    def tree(self) -> DraftTree:
+        """The rows the target verifies."""
+        return self.considered if self.kept is None else self.considered.keep(self.kept)
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """Settings of a method that has none."""
+
+
+class Method(ABC):
+    """One way to draft. ``Settings`` is a frozen dataclass of explorer.config settings."""
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    needs_drafter: ClassVar[bool] = False
+    Settings: ClassVar[type] = NoSettings
+
+    def __init__(self, target: Target, drafter: Any, settings: Any) -> None:
+        self.target = target
+        self.drafter = drafter
+        self.settings = settings
+        self.notices: list[str] = []  # what had to be clamped to this target and drafter, in words
+
+    @abstractmethod
+    def start(self, prompt_ids: list[int], output: TargetOutput, sampler: Sampler) -> float | None:
+        """Begin a run after the prompt pass; returns the milliseconds of the drafter's own prompt pass, if any."""
+
+    @abstractmethod
+    def draft(self, root: int) -> Draft:
+        """Propose rows below ``root``, the last emitted token."""
+
+    @abstractmethod
+    def update(self, verdict: Verdict, output: TargetOutput) -> None:
+        """Learn what was accepted; ``output`` has one row per row of the verified tree."""

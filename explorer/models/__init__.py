@@ -1,0 +1,1 @@
+"""Networks: attention, cache and drafters. No loading, no loop."""

@@ -1,0 +1,104 @@
+"""A key-value cache that takes whole trees and keeps one path of them.
+
+One preallocated tensor holds all layers, so committing the accepted rows of a tree is one gather and one copy. Rows of
+the last pass lie after the committed ones until ``commit`` or the next pass. RoPE is applied at prefix length + depth,
+which is the row's final position too, so moving a row never needs another rotation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import Cache
+from transformers.cache_utils import CacheLayerMixin
+
+
+@dataclass(frozen=True)
+class CacheShape:
+    """Sizes shared by all layers of a model."""
+
+    num_layers: int
+    num_kv_heads: int
+    head_dim: int
+
+
+class TreeCacheLayer(CacheLayerMixin):
+    """One layer's window on the shared storage."""
+
+    def __init__(self, owner: TreeCache, index: int) -> None:
+        super().__init__()
+        self._owner = owner
+        self._index = index
+        self.is_initialized = True
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Nothing to do: the storage exists from the start."""
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object) -> tuple[Tensor, Tensor]:
+        """Write [1, kv_heads, R, D] after the committed tokens; returns views of all keys and values so far."""
+        return self._owner.write(self._index, key_states, value_states)
+
+    def get_seq_length(self) -> int:
+        """Committed tokens."""
+        return self._owner.length
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """(number of keys, offset) of a pass of ``query_length`` rows."""
+        return self._owner.length + query_length, 0
+
+    def get_max_length(self) -> int:
+        """-1: the storage grows on demand."""
+        return -1
+
+
+class TreeCache(Cache):
+    """Keys and values [layers, 2, kv_heads, capacity, head_dim], batch 1. ``length`` counts committed tokens."""
+
+    def __init__(self, shape: CacheShape, capacity: int, dtype: torch.dtype, device: torch.device) -> None:
+        super().__init__(layers=[TreeCacheLayer(self, i) for i in range(shape.num_layers)])
+        self._storage = torch.empty(
+            shape.num_layers, 2, shape.num_kv_heads, capacity, shape.head_dim, dtype=dtype, device=device
+        )
+        self.length = 0
+        self.num_pending = 0
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that fit before the storage has to grow."""
+        return self._storage.shape[3]
+
+    def reserve(self, num_rows: int) -> None:
+        """Make room for a pass of ``num_rows`` rows after the committed tokens."""
+        needed = self.length + num_rows
+        if needed > self.capacity:
+            layers, two, heads, _, dim = self._storage.shape
+            grown = self._storage.new_empty(layers, two, heads, max(needed, self.capacity * 3 // 2), dim)
+            grown[:, :, :, : self.length] = self._storage[:, :, :, : self.length]
+            self._storage = grown
+        self.num_pending = num_rows
+
+    def write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Store one layer's rows of the pass that ``reserve`` announced; returns [1, kv_heads, length + R, D] views."""
+        if key.shape[2] != self.num_pending:
+            raise ValueError(f"reserved {self.num_pending} rows, got {key.shape[2]}")
+        end = self.length + self.num_pending
+        self._storage[layer, 0, :, self.length : end] = key[0]
+        self._storage[layer, 1, :, self.length : end] = value[0]
+        return self._storage[layer, 0, None, :, :end], self._storage[layer, 1, None, :, :end]
+
+    def commit(self, rows: Sequence[int]) -> None:
+        """Keep these pending rows, ascending, right after the committed tokens; all others are forgotten."""
+        if not rows or rows[-1] >= self.num_pending or any(a >= b for a, b in zip(rows, rows[1:], strict=False)):
+            raise ValueError(f"cannot commit rows {list(rows)} of {self.num_pending}")
+        end = self.length + len(rows)
+        if rows[-1] != len(rows) - 1:  # otherwise they already lie where they belong
+            index = torch.tensor(rows, device=self._storage.device) + self.length
+            self._storage[:, :, :, self.length : end] = self._storage.index_select(3, index)
+        self.length, self.num_pending = end, 0
+
+    def committed(self) -> Tensor:
+        """[layers, 2, kv_heads, length, head_dim]: what is committed, for comparison with a fresh prefill."""
+        return self._storage[:, :, :, : self.length]

@@ -1,0 +1,1 @@
+"""Kernels of this project: torch and triton only, nothing from explorer."""
