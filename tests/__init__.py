@@ -1,0 +1,1 @@
+"""Tests mirror explorer/ and kernels/ path for path; tests/structure/ guards the shape of the project itself."""
