@@ -35,11 +35,13 @@ class Draw:
 class Verdict:
     """What became of each row: ``path`` holds the accepted rows from the root on, ``next_token`` the target's own.
 
+    accepted_tokens: the tokens of ``path`` below the root.
     outcomes and accept_probs have one entry a row (nan if never tested), draws one a test. ``next_kind`` is
     "recovered" where the last path row had drafted children (all failed), else "bonus".
     """
 
     path: tuple[int, ...]
+    accepted_tokens: tuple[int, ...]
     outcomes: tuple[Outcome, ...]
     accept_probs: tuple[float, ...]
     draws: tuple[Draw, ...]
@@ -70,6 +72,7 @@ def verify_greedy(tree: DraftTree, logits: Tensor) -> Verdict:
         path.append(accepted)
     return Verdict(
         path=tuple(path),
+        accepted_tokens=tuple(tokens[row] for row in path[1:]),
         outcomes=_outcomes(tree, path, {draw.row for draw in draws}),
         accept_probs=tuple(accept_probs),
         draws=tuple(draws),

@@ -6,7 +6,7 @@ A method never calls the target's layers; the engine does, and hands it the outp
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,16 +23,16 @@ class Draft(NamedTuple):
 
     considered: everything expanded (EAGLE-2 before its rerank). kept: ascending rows of it sent to the target, None
     for all; the rest are shown as pruned ghosts. draft_dists: [P, V] whole warped draft distributions for rules that
-    need residuals, else None. passes_ms: one entry a drafter pass. rankings: considered row -> target token ids the
-    drafter ranked after that row, best first, as far as it looked (the record reads next_draft_rank from it). extra:
-    JSON values only this method has.
+    need residuals, else None. passes_ms: one entry a drafter pass. rank_of: (considered row, target token id) -> the
+    token's rank in the drafter's own order after that row, 0 = first, None where it never looked or cannot draft that
+    token (the record reads next_draft_rank from it). extra: JSON values only this method has.
     """
 
     considered: DraftTree
     kept: Tensor | None = None
     draft_dists: Tensor | None = None
     passes_ms: Sequence[float] = ()
-    rankings: dict[int, list[int]] | None = None
+    rank_of: Callable[[int, int], int | None] | None = None
     extra: dict[str, Any] | None = None
 
     def kept_rows(self) -> list[int]:

@@ -1,0 +1,123 @@
+"""Medusa: independent heads over one hidden state, combined in a static tree (arXiv 2401.10774, section 2.1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from explorer.clock import Clock
+from explorer.config import setting
+from explorer.methods.base import Draft, Method
+from explorer.models.medusa_heads import MedusaHeads
+from explorer.presets import load_tree, tree_names
+from explorer.sampling import Sampler
+from explorer.target import Target, TargetOutput
+from explorer.tree import DraftTree
+from explorer.verify import Verdict
+
+_NUM_SHOWN = 10  # candidates a head that the record keeps, the published trees' top-k
+
+
+@dataclass(frozen=True)
+class MedusaSettings:
+    """A static tree of ranks and how much of it is used."""
+
+    tree: str = setting("mc_sim_7b_63", kind="choice", choices=tree_names, help="static tree of candidate ranks")
+    total_tokens: int = setting(64, kind="int", min=2, max=512, step=1, help="rows verified, root included")
+
+
+@dataclass(frozen=True)
+class StaticTree:
+    """A tree of rank paths laid out in rows: row i + 1 is ``choices[i]``, sorted by (length, value).
+
+    parents: [N], -1 for the root. depths and ranks: [N - 1] of the rows below the root; the row at depth d takes the
+    candidate ``rank`` of head d - 1, which all parents at a depth share.
+    """
+
+    choices: tuple[tuple[int, ...], ...]
+    parents: tuple[int, ...]
+    depths: tuple[int, ...]
+    ranks: tuple[int, ...]
+
+    @classmethod
+    def build(cls, paths: Sequence[Sequence[int]], num_heads: int, max_rows: int) -> StaticTree:
+        """Keep the first paths (a preset lists them best first) that ``num_heads`` heads reach and the budget holds.
+
+        A path whose parent was not kept is left out, so no row is orphaned.
+        """
+        kept: set[tuple[int, ...]] = {()}
+        for path in map(tuple, paths):
+            if len(path) <= num_heads and len(kept) < max_rows and path[:-1] in kept:
+                kept.add(path)
+        choices = sorted(kept - {()}, key=lambda path: (len(path), path))
+        row = {path: i for i, path in enumerate([(), *choices])}
+        return cls(
+            choices=tuple(choices),
+            parents=(-1, *(row[path[:-1]] for path in choices)),
+            depths=tuple(len(path) for path in choices),
+            ranks=tuple(path[-1] for path in choices),
+        )
+
+
+class Medusa(Method):
+    """Drafts one static tree from the hidden state that chose the root."""
+
+    name = "medusa"
+    label = "Medusa"
+    needs_drafter = True
+    Settings = MedusaSettings
+
+    def __init__(self, target: Target, drafter: MedusaHeads, settings: MedusaSettings) -> None:
+        super().__init__(target, drafter, settings)
+        paths = load_tree(settings.tree)
+        num_heads = drafter.num_heads
+        self._static = StaticTree.build(paths, num_heads, settings.total_tokens)
+        depth = max(map(len, paths), default=0)
+        if depth > num_heads:
+            self.notices.append(f"the tree {settings.tree} is {depth} deep, the drafter has {num_heads} heads: cut there")
+        if settings.total_tokens > len(paths) + 1:
+            self.notices.append(f"total_tokens: the tree {settings.tree} has {len(paths) + 1} rows, all are used")
+        self._clock = Clock(target.device)
+        self._hidden = torch.empty(0)
+
+    def start(self, prompt_ids: list[int], output: TargetOutput, sampler: Sampler) -> float | None:
+        """Remember the hidden state that chose the first token; heads have no prompt pass."""
+        self._hidden = output.hidden[-1:]
+        return None
+
+    def draft(self, root: int) -> Draft:
+        """Fill the static tree with the heads' best candidates."""
+        self._clock.start()
+        with torch.inference_mode():
+            logits = self.drafter(self._hidden, self.target.lm_head)[:, 0].float()  # [heads, V]
+            top = logits.topk(min(self._num_candidates(), logits.shape[-1]), dim=-1)
+            probs = (top.values - logits.logsumexp(dim=-1, keepdim=True)).exp()
+        tokens, probs_list = top.indices.tolist(), probs.tolist()
+        elapsed = self._clock.lap()
+        static = self._static
+        cells = [(depth - 1, rank) for depth, rank in zip(static.depths, static.ranks, strict=True)]
+        tree = DraftTree.from_lists(
+            tokens=[root, *(tokens[head][rank] for head, rank in cells)],
+            parents=static.parents,
+            draft_probs=[float("nan"), *(probs_list[head][rank] for head, rank in cells)],
+        )
+        shown = [
+            [[token, prob] for token, prob in zip(*rows, strict=True)][:_NUM_SHOWN]
+            for rows in zip(tokens, probs_list, strict=True)
+        ]
+        return Draft(tree, passes_ms=[elapsed], rank_of=partial(self._rank_of, logits), extra={"heads": shown})
+
+    def update(self, verdict: Verdict, output: TargetOutput) -> None:
+        """The next root was chosen from the last accepted row: its hidden state drafts next."""
+        self._hidden = output.hidden[verdict.path[-1]][None]
+
+    def _num_candidates(self) -> int:
+        return max(_NUM_SHOWN, 1 + max(self._static.ranks, default=0))
+
+    def _rank_of(self, logits: Tensor, row: int, token: int) -> int | None:
+        head = self._static.depths[row - 1] if row else 0
+        return None if head >= len(logits) else int((logits[head] > logits[head, token]).sum())

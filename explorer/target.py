@@ -1,0 +1,120 @@
+"""The target: prompt pass, tree pass, commit. It owns the model and its cache; batch 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from explorer.errors import CheckpointError
+from explorer.models.cache import CacheShape, TreeCache
+from explorer.tree import DraftTree
+
+_SELF_CHECK_TOLERANCE = 1e-3  # logits of two routes through the same float32 weights; a missing soft-cap is far larger
+
+
+class TargetOutput(NamedTuple):
+    """One pass over R rows.
+
+    logits: [R, V] (the prompt pass: [1, V], the last position only). hidden: [R, H] after the final norm, what the LM
+    head reads. layers: layer index -> [R, H] hidden states entering that layer, for methods that ask for them.
+    """
+
+    logits: Tensor
+    hidden: Tensor
+    layers: dict[int, Tensor]
+
+
+class Target:
+    """A causal language model with ordinary attention that verifies whole draft trees.
+
+    model: a transformers causal LM whose attention implementation is ours (explorer.models.attention). stop_ids: every
+    token that ends an answer. backend: what the attention runs on.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, name: str, stop_ids: frozenset[int], backend: str) -> None:
+        config = model.config.get_text_config()
+        self.name = name
+        self.tokenizer = tokenizer
+        self.stop_ids = stop_ids
+        self.backend = backend
+        self.context_limit: int = config.max_position_embeddings
+        self.hidden_size: int = config.hidden_size
+        self.embed_tokens: nn.Embedding = model.get_input_embeddings()
+        self.lm_head: nn.Linear = model.get_output_embeddings()
+        self.vocab_size: int = self.lm_head.weight.shape[0]
+        self.num_parameters = sum(p.numel() for p in model.parameters())
+        self.dtype: torch.dtype = self.lm_head.weight.dtype
+        self.device: torch.device = self.lm_head.weight.device
+        self.last_mask: Tensor | None = None  # [R, L + R] bool of the last tree pass: what the model was really handed
+        heads = config.num_attention_heads
+        self._shape = CacheShape(
+            num_layers=config.num_hidden_layers,
+            num_kv_heads=getattr(config, "num_key_value_heads", None) or heads,
+            head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
+        )
+        self._decoder = model.get_decoder()
+        self._check_head(model)
+        self.start(0)
+
+    @property
+    def length(self) -> int:
+        """Tokens committed to the cache."""
+        return self.cache.length
+
+    def start(self, capacity: int) -> None:
+        """Forget everything and make room for ``capacity`` tokens (more are made when needed)."""
+        self.cache = TreeCache(self._shape, capacity, self.dtype, self.device)
+
+    def prefill(self, token_ids: Sequence[int]) -> TargetOutput:
+        """The prompt pass: read [n] tokens and commit them. logits: [1, V] after the last one, hidden: [n, H]."""
+        tokens = torch.tensor(token_ids, dtype=torch.int64)
+        positions = torch.arange(self.length, self.length + len(tokens))
+        hidden = self._pass(tokens, positions, None)
+        self.cache.commit(range(len(tokens)))
+        with torch.inference_mode():
+            return TargetOutput(self.lm_head(hidden[-1:]), hidden, {})
+
+    def forward(self, tree: DraftTree) -> TargetOutput:
+        """One pass over all rows of a tree; its keys and values wait behind the committed ones for ``commit``."""
+        mask = None
+        if len(tree) > 1:  # a single row sees everything, as in plain decoding
+            mask = torch.ones(len(tree), self.length + len(tree), dtype=torch.bool)
+            mask[:, self.length :] = tree.tree_mask
+        self.last_mask = mask
+        hidden = self._pass(tree.tokens, tree.positions(self.length), mask)
+        with torch.inference_mode():
+            return TargetOutput(self.lm_head(hidden), hidden, {})
+
+    def commit(self, rows: Sequence[int]) -> None:
+        """Keep these rows of the last tree pass (a path from the root, ascending) and drop the rest."""
+        self.cache.commit(rows)
+
+    def _pass(self, tokens: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
+        """Hidden states [R, H] of R rows, after the final norm."""
+        self.cache.reserve(len(tokens))
+        with torch.inference_mode():
+            output = self._decoder(
+                input_ids=tokens[None].to(self.device),
+                position_ids=positions[None].to(self.device),
+                attention_mask=None if mask is None else mask[None, None].to(self.device),
+                cache=self.cache,
+                use_cache=True,
+            )
+            hidden: Tensor = output.last_hidden_state[0]
+        return hidden
+
+    def _check_head(self, model: Any) -> None:
+        """Refuse models that do more than ``lm_head(norm(x))``: drafting and verification rest on that."""
+        ids = torch.arange(min(4, self.vocab_size), device=self.device)[None]
+        with torch.inference_mode():
+            ours = self.lm_head(self._decoder(input_ids=ids, use_cache=False).last_hidden_state)
+            theirs = model(input_ids=ids, use_cache=False).logits
+        worst = float((ours.float() - theirs.float()).abs().max())
+        if not worst <= _SELF_CHECK_TOLERANCE * max(1.0, float(theirs.float().abs().max())):
+            raise CheckpointError(
+                f"{self.name}: its logits are not the LM head of its final hidden state (difference {worst:.3g}; "
+                "soft-capped or scaled logits are not supported): choose another target"
+            )
