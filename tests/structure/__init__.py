@@ -1,0 +1,1 @@
+"""The shape of the project: import arrows, sizes, free imports, what the repository may hold."""
