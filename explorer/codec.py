@@ -13,6 +13,9 @@ from explorer.errors import TraceError
 
 T = TypeVar("T")
 
+MAX_DEPTH = 32  # of free JSON values (settings, extra)
+MAX_INTEGER = 2**63 - 1
+
 
 def encode(value: Any) -> Any:
     """Dataclasses become dicts, tuples lists, NaN and infinities None; everything else stays."""
@@ -31,7 +34,7 @@ def decode(cls: type[T], raw: Any, where: str) -> T:
     """Build ``cls`` from a plain dict; unknown keys are ignored, missing or mistyped ones raise TraceError."""
     if not isinstance(raw, dict):
         raise TraceError(f"{where}: expected an object, found {_kind(raw)}")
-    hints = _hints(cls)
+    hints = _hints(typing.cast(type, cls))
     values = {}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         if field.name in raw:
@@ -49,7 +52,7 @@ def _hints(cls: type) -> dict[str, Any]:
 def _value(hint: Any, raw: Any, where: str) -> Any:
     """``raw`` checked against one type hint: a dataclass, list, tuple, dict, union with None, or a plain type."""
     if hint is Any:
-        return raw
+        return _plain(raw, where, MAX_DEPTH)
     if dataclasses.is_dataclass(hint):
         return decode(typing.cast(type, hint), raw, where)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -64,7 +67,7 @@ def _container(origin: type, arguments: tuple[Any, ...], raw: Any, where: str) -
     if origin is dict:
         if not isinstance(raw, dict):
             raise TraceError(f"{where}: expected an object, found {_kind(raw)}")
-        return {key: _value(arguments[1], item, f"{where}.{key}") for key, item in raw.items()}
+        return {_writable(key, where): _value(arguments[1], item, f"{where}.{key}") for key, item in raw.items()}
     if not isinstance(raw, list):
         raise TraceError(f"{where}: expected a list, found {_kind(raw)}")
     if origin is list:
@@ -76,10 +79,31 @@ def _container(origin: type, arguments: tuple[Any, ...], raw: Any, where: str) -
 
 def _scalar(hint: type, raw: Any, where: str) -> Any:
     if hint is float and isinstance(raw, int) and not isinstance(raw, bool):
-        return float(raw)
+        raw = float(raw) if abs(raw) <= MAX_INTEGER else math.inf
     if not isinstance(raw, hint) or (isinstance(raw, bool) and hint is not bool):
         raise TraceError(f"{where}: expected {hint.__name__}, found {_kind(raw)}")
+    return _writable(raw, where)
+
+
+def _writable(raw: Any, where: str) -> Any:
+    """A scalar that can be written again: JSON readers let 1e999, endless integers and half surrogates through."""
+    is_number = isinstance(raw, int | float)
+    if is_number and not (math.isfinite(raw) if isinstance(raw, float) else abs(raw) <= MAX_INTEGER):
+        raise TraceError(f"{where}: the number is too large")
+    if isinstance(raw, str) and any("\ud800" <= char <= "\udfff" for char in raw):
+        raise TraceError(f"{where}: the text holds half a surrogate pair")
     return raw
+
+
+def _plain(raw: Any, where: str, depth: int) -> Any:
+    """A free JSON value: bounded in depth, so that writing it again cannot overflow the stack."""
+    if depth == 0:
+        raise TraceError(f"{where}: nested deeper than {MAX_DEPTH} levels")
+    if isinstance(raw, dict):
+        return {_writable(key, where): _plain(item, f"{where}.{key}", depth - 1) for key, item in raw.items()}
+    if isinstance(raw, list):
+        return [_plain(item, f"{where}[{i}]", depth - 1) for i, item in enumerate(raw)]
+    return _writable(raw, where)
 
 
 def _kind(raw: Any) -> str:

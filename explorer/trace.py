@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from explorer.codec import decode, encode
 from explorer.errors import TraceError
+from explorer.trace_check import NEXT_KINDS as NEXT_KINDS
+from explorer.trace_check import PLAIN_REASONS as PLAIN_REASONS
+from explorer.trace_check import ROLES as ROLES
+from explorer.trace_check import STATES as STATES
+from explorer.trace_check import STOPS as STOPS
+from explorer.trace_check import check_trace
+from explorer.trace_files import read_bytes, unpack, write_atomically
 
 SCHEMA = "draft-tree-trace"
 SCHEMA_VERSION = 1
-MAX_TRACE_BYTES = 256 * 1024 * 1024  # unpacked; a larger file is refused, not swallowed
-
-ROLES = ("root", "draft", "window")
-STATES = ("root", "accepted", "rejected", "untried", "unreachable", "window")
-NEXT_KINDS = ("bonus", "recovered")
-PLAIN_REASONS = ("fallback", "context_limit", "no_draft")
-STOPS = ("eos", "max_new_tokens", "context_limit", "cancelled", "non_finite", "error")
 
 
 @dataclass(frozen=True)
@@ -272,7 +270,7 @@ def from_json(text: str) -> Trace:
             f"schema_version: this program reads version {SCHEMA_VERSION}, the file says {raw.get('schema_version')!r}"
         )
     trace = decode(Trace, raw, "trace")
-    _check(trace)
+    check_trace(trace)
     return trace
 
 
@@ -285,52 +283,9 @@ def write_trace(trace: Trace, path: str | Path) -> None:
     write_atomically(path, data)
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``data`` beside ``path`` and rename it into place; raises TraceError where the folder refuses."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise TraceError(f"cannot write {path}: {error.strerror or error}") from error
-
-
 def read_trace(path: str | Path) -> Trace:
     """Read a trace file; raises TraceError for a missing, oversized, broken or unknown one."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise TraceError(f"cannot read {path}: {error.strerror or error}") from error
-    return from_json(unpack(data))
-
-
-def unpack(data: bytes) -> str:
-    """Trace bytes, gzipped or plain, as text; never inflates more than MAX_TRACE_BYTES."""
-    if data[:2] == b"\x1f\x8b":
-        data = _inflate(data)
-    if len(data) > MAX_TRACE_BYTES:
-        raise TraceError(f"the trace is larger than {MAX_TRACE_BYTES // 2**20} MiB")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise TraceError("not a trace: the file is not UTF-8 text") from error
-
-
-def _inflate(data: bytes) -> bytes:
-    import io
-
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            return file.read(MAX_TRACE_BYTES + 1)
-    except (OSError, EOFError, gzip.zlib.error) as error:
-        raise TraceError(f"not a trace: the gzip data is broken ({error})") from error
+    return from_json(unpack(read_bytes(Path(path))))
 
 
 def _refuse_constant(name: str) -> None:

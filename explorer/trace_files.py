@@ -1,0 +1,60 @@
+"""Trace files as bytes: written atomically, unpacked within a bound. Standard library only."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tempfile
+import zlib
+from pathlib import Path
+
+from explorer.errors import TraceError
+
+MAX_TRACE_BYTES = 256 * 1024 * 1024  # unpacked; a larger file is refused, not swallowed
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write ``data`` beside ``path`` and rename it into place; raises TraceError where the folder refuses."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise TraceError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file as it is, at most one byte beyond the bound; raises TraceError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_TRACE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise TraceError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def unpack(data: bytes) -> str:
+    """Trace bytes, gzipped or plain, as text; never inflates more than MAX_TRACE_BYTES."""
+    if data[:2] == b"\x1f\x8b":
+        data = _inflate(data)
+    if len(data) > MAX_TRACE_BYTES:
+        raise TraceError(f"the trace is larger than {MAX_TRACE_BYTES // 2**20} MiB")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise TraceError("not a trace: the file is not UTF-8 text") from error
+
+
+def _inflate(data: bytes) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            return file.read(MAX_TRACE_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise TraceError(f"not a trace: the gzip data is broken ({error})") from error
