@@ -1,0 +1,166 @@
+"""EAGLE's drafter: one decoder layer that continues the target's own hidden states, token by token.
+
+Source: EAGLE (arXiv 2401.15077) section 4 and `eagle/model/cnets1.py` of SafeAILab/EAGLE; the reduced draft
+vocabulary (`d2t`) is EAGLE-3's. The layer is transformers' `LlamaDecoderLayer`.
+"""
+
+import inspect
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
+
+# transformers renamed the argument during 5.x, and the name it does not know would be dropped without a word.
+_CACHE_NAME = "cache" if "cache" in inspect.signature(LlamaDecoderLayer.forward).parameters else "past_key_values"
+
+
+@dataclass(frozen=True)
+class EagleConfig:
+    """Shape of an EAGLE-1/2 drafter. `draft_vocab_size` None means that it drafts over the full vocabulary."""
+
+    hidden_size: int
+    intermediate_size: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    vocab_size: int
+    num_layers: int = 1
+    rope_theta: float = 10000.0
+    rms_norm_eps: float = 1e-6
+    fc_bias: bool = True
+    qkv_bias: bool = False
+    max_position_embeddings: int = 2048
+    hidden_act: str = "silu"
+    draft_vocab_size: int | None = None
+
+    def to_llama(self) -> LlamaConfig:
+        """The same shape as transformers wants it; attention is SDPA because every mask is given explicitly."""
+        return LlamaConfig(
+            hidden_size=self.hidden_size,
+            intermediate_size=self.intermediate_size,
+            num_attention_heads=self.num_attention_heads,
+            num_key_value_heads=self.num_key_value_heads,
+            num_hidden_layers=self.num_layers,
+            vocab_size=self.vocab_size,
+            rms_norm_eps=self.rms_norm_eps,
+            max_position_embeddings=self.max_position_embeddings,
+            hidden_act=self.hidden_act,
+            rope_parameters={"rope_type": "default", "rope_theta": self.rope_theta},
+            attn_implementation="sdpa",
+        )
+
+
+class DraftCache:
+    """Keys and values of the drafter's layers, [1, kv_heads, length, head_dim] each, appended to and cut back."""
+
+    def __init__(self) -> None:
+        self._layers: list[tuple[Tensor, Tensor]] = []
+
+    @property
+    def length(self) -> int:
+        """Pairs of (feature, token) held, before any that a running forward is adding."""
+        return self._layers[0][0].shape[2] if self._layers else 0
+
+    def truncate(self, length: int) -> None:
+        """Keep the first `length` entries; the rest (predicted features of a finished draft) are forgotten."""
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot truncate a draft cache of {self.length} entries to {length}")
+        self._layers = [(keys[:, :, :length], values[:, :, :length]) for keys, values in self._layers]
+
+    def update(self, keys: Tensor, values: Tensor, layer_idx: int, **_unused: object) -> tuple[Tensor, Tensor]:
+        """What transformers' attention calls: append along the length, return everything held for the layer."""
+        if layer_idx == len(self._layers):
+            self._layers.append((keys, values))
+        else:
+            held_keys, held_values = self._layers[layer_idx]
+            self._layers[layer_idx] = (torch.cat([held_keys, keys], 2), torch.cat([held_values, values], 2))
+        return self._layers[layer_idx]
+
+
+class EagleDrafter(nn.Module):
+    """`fc(cat(embedding, feature))` and the decoder layers; the target's LM head reads the result directly.
+
+    Layer 0 has no input norm and nothing is normed at the end. The target's embedding and LM head are bound, not
+    owned: neither is a parameter and neither is in the state dict.
+    """
+
+    embedding: Tensor
+    draft_head: Tensor
+
+    def __init__(self, config: EagleConfig) -> None:
+        super().__init__()
+        llama = config.to_llama()
+        llama.attention_bias = False
+        self.config = config
+        self.fc = nn.Linear(2 * config.hidden_size, config.hidden_size, bias=config.fc_bias)
+        self.layers = nn.ModuleList(LlamaDecoderLayer(llama, index) for index in range(config.num_layers))
+        self.layers[0].input_layernorm = nn.Identity()
+        if config.qkv_bias:
+            self._add_qkv_bias()
+        self.rotary = LlamaRotaryEmbedding(llama)
+        self.register_buffer("embedding", torch.empty(0), persistent=False)
+        self.register_buffer("draft_head", torch.empty(0), persistent=False)
+        if config.draft_vocab_size is not None:
+            self.register_buffer("d2t", torch.zeros(config.draft_vocab_size, dtype=torch.int64))
+
+    def _add_qkv_bias(self) -> None:
+        # LlamaConfig.attention_bias would give the output projection a bias too, which EAGLE-Qwen2 has not.
+        for layer in self.layers:
+            attention = layer.self_attn
+            for name in ("q_proj", "k_proj", "v_proj"):
+                old = getattr(attention, name)
+                setattr(attention, name, nn.Linear(old.in_features, old.out_features, bias=True))
+
+    def bind(self, embedding: Tensor, lm_head: Tensor) -> None:
+        """Lend the embedding [V, H] (the checkpoint's own if it has one) and the target's LM head [V, H].
+
+        With a full draft vocabulary both stay references; a reduced one gathers its own rows of the head once, so
+        call this after the state dict, which holds `d2t`, was loaded.
+        """
+        self.embedding = embedding.detach()
+        head = lm_head.detach()
+        if self.config.draft_vocab_size is not None:
+            head = head[self.to_target(torch.arange(self.config.draft_vocab_size, device=head.device))]
+        self.draft_head = head
+
+    def forward(
+        self, tokens: Tensor, features: Tensor, positions: Tensor, mask: Tensor | None, cache: DraftCache | None
+    ) -> Tensor:
+        """Predicted features [R, H] for tokens [R], each paired with the feature [R, H] of the position before it.
+
+        positions [R]: one less than the token's own position in the target. mask [R, past + R] bool, True where a
+        row may look; None is causal. The rows' keys and values are appended to the cache.
+        """
+        length = cache.length if cache is not None else 0
+        if mask is None and length:
+            rows = tokens.shape[0]
+            mask = torch.ones(rows, length + rows, dtype=torch.bool, device=tokens.device).tril(length)
+        batched_mask = mask[None, None] if mask is not None else None
+        return self.predict(tokens[None], features[None], positions[None], batched_mask, cache)[0]
+
+    def predict(
+        self,
+        tokens: Tensor,
+        features: Tensor,
+        positions: Tensor,
+        mask: Tensor | None = None,
+        cache: DraftCache | None = None,
+    ) -> Tensor:
+        """The same over a batch: tokens [B, T], features [B, T, H], positions [B, T], mask [B or 1, 1, T, past + T]."""
+        embedded = nn.functional.embedding(tokens, self.embedding)
+        hidden = self.fc(torch.cat([embedded.to(features.dtype), features], dim=-1))
+        rotation = self.rotary(hidden, positions)
+        for layer in self.layers:
+            hidden = layer(hidden, attention_mask=mask, position_embeddings=rotation, **{_CACHE_NAME: cache})
+        return hidden
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[..., H] -> [..., draft vocabulary]; ids of the last dimension are draft ids (see `to_target`)."""
+        return nn.functional.linear(hidden, self.draft_head.to(hidden.dtype))
+
+    def to_target(self, draft_ids: Tensor) -> Tensor:
+        """Target token ids of draft ids, any shape; the same ids when the draft vocabulary is the full one."""
+        if self.config.draft_vocab_size is None:
+            return draft_ids
+        return draft_ids + self.d2t[draft_ids]
