@@ -35,6 +35,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.store": 6,
     "explorer.loading": 6,
     "explorer.runner": 6,
+    "explorer.runner_events": 6,
     "explorer.bench": 6,
     "explorer.diagnose": 6,
     "explorer.theory": 6,

@@ -1,0 +1,86 @@
+"""What a run is asked for and what it reports: plain values, so that a screen needs no torch to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from explorer.config import DEFAULT_TARGET, Sampling
+from explorer.trace import Label, Step, Trace
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One prompt, one method. Exactly one of ``prompt``, ``messages`` and ``prompt_ids`` is given.
+
+    messages: ``{"role", "content"}`` objects, several turns. system: put before either, not before ``prompt_ids``.
+    settings: values or strings by setting name, on top of the preset's (None: the one of this device). target: a
+    preset's name, a directory or a hub id. drafter: a directory or hub id, None for the preset's own.
+    """
+
+    method: str
+    prompt: str | None = None
+    messages: tuple[Mapping[str, str], ...] | None = None
+    prompt_ids: tuple[int, ...] | None = None
+    system: str | None = None
+    max_new_tokens: int = 128
+    sampling: Sampling = Sampling()
+    settings: Mapping[str, object] = field(default_factory=dict)
+    preset: str | None = None
+    target: str = DEFAULT_TARGET
+    drafter: str | None = None
+    baseline: bool = True
+    ignore_stop: bool = False
+    use_chat_template: bool = True
+    dtype: str = "auto"
+    device: str = "auto"
+    backend: str = "auto"
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the run is doing now, in a few words; ``fraction`` 0..1 where it is known."""
+
+    text: str
+    fraction: float | None = None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that was changed for the visitor, in one sentence: a clamped setting."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class BaselineProgress:
+    """The autoregressive lane so far."""
+
+    num_tokens: int
+    max_new_tokens: int
+
+
+@dataclass(frozen=True)
+class Started:
+    """The prompt pass is done; ``trace`` has everything known before the first step."""
+
+    trace: Trace
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """One step, with the labels that ``Started`` and earlier steps did not bring."""
+
+    step: Step
+    vocab: dict[str, Label]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The complete trace; also the last event of a run that was stopped."""
+
+    trace: Trace
+
+
+Event: TypeAlias = Status | Notice | BaselineProgress | Started | Stepped | Finished
