@@ -1,0 +1,225 @@
+"""Every sentence and judgement the screen shows, computed from the record once. Standard library only.
+
+Tokens inside a sentence are quoted, shortened, and wrapped in bidirectional isolates, so that a right-to-left or
+hostile label cannot reorder or break the words around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from explorer.trace import Label, Step
+
+MISS_CLASSES = ("not_drafted", "pruned", "elsewhere", "outranked", "sampled")
+QUOTE_LENGTH = 24  # characters of a token label inside a sentence
+PLAIN_SENTENCES = {
+    "fallback": "the method fell back to plain decoding",
+    "context_limit": "the context is nearly full",
+    "no_draft": "the drafter had nothing to propose",
+}
+# controls, line and paragraph separators, zero-width space, byte order mark, every bidirectional control
+_INVISIBLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+@dataclass(frozen=True)
+class RowSentences:
+    """Why each row has its state: ``texts`` holds each sentence once, ``index`` [N] says which is a row's."""
+
+    texts: list[str]
+    index: list[int]
+
+
+def visible(label: str) -> str:
+    """The label with every invisible or reordering character spelled out as ``⟨U+200B⟩``."""
+    return _INVISIBLE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", label)
+
+
+def quote(vocab: Mapping[str, Label], token: int) -> str:
+    """A token for use inside a sentence; an id without a label is shown as its number."""
+    label = vocab.get(str(token))
+    text = visible(label.label) if label else f"#{token}"
+    if len(text) > QUOTE_LENGTH:
+        half = (QUOTE_LENGTH - 1) // 2
+        text = f"{text[:half]}…{text[-half:]}"
+    return f"‘\u2068{text}\u2069’"
+
+
+def percent(probability: float | None) -> str:
+    """A probability for reading: 62 %, 0.3 %, or below 0.01 %; an absent one is a dash."""
+    if probability is None:
+        return "–"
+    value = 100 * probability
+    if 0 < value < 0.01:
+        return "<0.01 %"
+    return f"{value:.0f} %" if value >= 10 else f"{value:.2g} %"
+
+
+def depths(parents: list[int]) -> list[int]:
+    """Distance of every row to the root, [N]; parents come before their children."""
+    result: list[int] = []
+    for parent in parents:
+        result.append(0 if parent < 0 else result[parent] + 1)
+    return result
+
+
+def attention_sentences(step: Step) -> list[str]:
+    """What a row at depth 0, 1, ... attends to, and its position id; depth decides both."""
+    texts = []
+    for depth in range(max(depths(step.tree.parent)) + 1):
+        ancestors = "1 ancestor" if depth == 1 else f"{depth} ancestors"
+        seen = f"{step.prefix_len} prefix + {ancestors} + itself" if depth else f"{step.prefix_len} prefix + itself"
+        texts.append(f"Sees {seen}; position {step.prefix_len + depth}")
+    return texts
+
+
+def row_sentences(step: Step, vocab: Mapping[str, Label]) -> RowSentences:
+    """One sentence per row that says why it has its state; rows that share a reason share the sentence."""
+    texts: dict[str, int] = {}
+    draws = {draw.row: i for i, draw in enumerate(step.draws)}
+    index = []
+    for row, state in enumerate(step.tree.state):
+        if state in ("accepted", "rejected") and row in draws and step.draws[draws[row]].uniform is not None:
+            text = _drawn(step, draws[row])
+        else:
+            text = _REASONS[state](step, row, vocab)
+        index.append(texts.setdefault(text, len(texts)))
+    return RowSentences(list(texts), index)
+
+
+def _drawn(step: Step, draw_index: int) -> str:
+    draw = step.draws[draw_index]
+    sign, verdict = ("below", "Accepted") if draw.accepted else ("above", "Rejected")
+    chance = "–" if draw.prob is None else f"{draw.prob:.3g}"
+    return f"{verdict}: the draw {draw.uniform:.3g} is {sign} the acceptance probability {chance}."
+
+
+def _root_reason(step: Step, _row: int, _vocab: Mapping[str, Label]) -> str:
+    chosen = "the prompt pass" if step.index == 0 else f"step {step.index}"
+    return f"The last token of the output, chosen by {chosen}. It is not in the KV cache yet: this pass writes it."
+
+
+def _accepted_reason(step: Step, row: int, vocab: Mapping[str, Label]) -> str:
+    threshold = next((draw.threshold for draw in step.draws if draw.row == row), None)
+    if threshold is not None:
+        return f"Accepted: its target probability is above the threshold {threshold:.3g}."
+    parent = quote(vocab, step.tree.token[step.tree.parent[row]])
+    return f"Accepted: after {parent} it is the target's first choice ({percent(step.tree.target_prob[row])})."
+
+
+def _rejected_reason(step: Step, row: int, vocab: Mapping[str, Label]) -> str:
+    threshold = next((draw.threshold for draw in step.draws if draw.row == row), None)
+    if threshold is not None:
+        return f"Rejected: its target probability is below the threshold {threshold:.3g}."
+    parent = step.tree.parent[row]
+    after = quote(vocab, step.tree.token[parent])
+    top = step.tree.target_top[parent]
+    if not top:
+        return f"Rejected: after {after} the target wanted another token."
+    return f"Rejected: after {after} the target wanted {quote(vocab, top[0][0])} ({percent(top[0][1])})."
+
+
+def _untried_reason(step: Step, row: int, vocab: Mapping[str, Label]) -> str:
+    if step.tree.accept_prob[row] is not None:
+        return "It passes the test, but a longer path was chosen."
+    parent = step.tree.parent[row]
+    taken = next((r for r in step.path if r > 0 and step.tree.parent[r] == parent), None)
+    if taken is None:
+        return "Never tested: the walk ended before it."
+    return f"Never tested: its sibling {quote(vocab, step.tree.token[taken])} was accepted first."
+
+
+def _unreachable_reason(step: Step, row: int, vocab: Mapping[str, Label]) -> str:
+    ancestor = step.tree.parent[row]
+    while ancestor > 0 and step.tree.state[ancestor] == "unreachable":
+        ancestor = step.tree.parent[ancestor]
+    state = "rejected" if step.tree.state[ancestor] == "rejected" else "not taken"
+    return f"Never tested: it hangs below {quote(vocab, step.tree.token[ancestor])}, which was {state}."
+
+
+def _window_reason(_step: Step, _row: int, _vocab: Mapping[str, Label]) -> str:
+    return "Window row: it rides along to find new n-grams and is never accepted."
+
+
+_REASONS = {
+    "root": _root_reason,
+    "accepted": _accepted_reason,
+    "rejected": _rejected_reason,
+    "untried": _untried_reason,
+    "unreachable": _unreachable_reason,
+    "window": _window_reason,
+}
+
+
+def ghost_sentence(step: Step) -> str:
+    """Why the ghosts of this step were not sent to the target."""
+    rank = f"the best {len(step.tree) - 1}"
+    return f"Drafted, then pruned: its score is not among {rank}, so the target never saw it."
+
+
+def miss_class(step: Step) -> str | None:
+    """Which way the draft missed the token the target chose where the walk ended; None where it missed nothing.
+
+    pruned: drafted there, cut by the rerank. elsewhere: drafted at the same depth under another parent. outranked:
+    in the drafter's list, beyond its top-k. sampled: drafted there, but the draw went otherwise. not_drafted: else.
+    """
+    if step.next_kind == "bonus":
+        return None
+    end, token = step.path[-1], step.next_token
+    if token in _tokens_below(end, step.tree.parent, step.tree.token):
+        return "sampled"
+    if token in _tokens_below(end, step.ghosts.parent, step.ghosts.token):
+        return "pruned"
+    level = depths(step.tree.parent)
+    drafted = zip(step.tree.token, step.tree.role, level, strict=True)
+    if any(t == token and role == "draft" and depth == level[end] + 1 for t, role, depth in drafted):
+        return "elsewhere"
+    return "not_drafted" if step.next_draft_rank is None else "outranked"
+
+
+def _tokens_below(parent: int, parents: list[int], tokens: list[int]) -> set[int]:
+    return {token for token, above in zip(tokens, parents, strict=True) if above == parent}
+
+
+def miss_clause(step: Step) -> str | None:
+    """How the draft missed the target's choice, to follow its name ("was ..."); None after a complete path."""
+    kind = miss_class(step)
+    if kind is None:
+        return None
+    rank = None if step.next_draft_rank is None else step.next_draft_rank + 1
+    return {
+        "sampled": "was drafted here, but the draw went otherwise",
+        "pruned": "was drafted here, but the rerank pruned it",
+        "elsewhere": "was drafted at this depth, but on another branch",
+        "outranked": f"was number {rank} in the drafter's list here, too low to be drafted",
+        "not_drafted": "was not drafted here",
+    }[kind]
+
+
+def own_token_sentence(step: Step, vocab: Mapping[str, Label]) -> str:
+    """What the target's own token is, and whether the draft could have had it."""
+    own, clause = quote(vocab, step.next_token), miss_clause(step)
+    if step.num_drafted == 0:
+        return f"{own} is what the target chose; nothing was drafted."
+    if clause is None:
+        return f"Bonus: the path was accepted to its end, and the same pass already says what follows, {own}."
+    return f"The target's own choice where the walk ended: {own} {clause}."
+
+
+def step_sentence(step: Step, vocab: Mapping[str, Label]) -> str:
+    """The caption of a whole step: what was drafted, what was accepted, what the target added."""
+    own, clause = quote(vocab, step.next_token), miss_clause(step)
+    if step.num_drafted == 0:
+        if step.plain_reason is None:
+            return f"One target pass, one token: {own}."
+        return f"A plain pass, because {PLAIN_SENTENCES[step.plain_reason]}. The target chose {own}."
+    accepted = [quote(vocab, step.tree.token[row]) for row in step.path[1:]]
+    start = f"{step.num_drafted} drafted, {len(accepted)} accepted{': ' if accepted else ''}{' '.join(accepted)}. "
+    end = f"Bonus token: {own}." if clause is None else f"Then the target chose {own}, which {clause}."
+    if step.is_cut:
+        kept = "1 token was" if len(step.emitted) == 1 else f"{len(step.emitted)} tokens were"
+        end += f" The run stopped inside this path: {kept} kept."
+    return start + end

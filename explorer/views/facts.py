@@ -1,0 +1,100 @@
+"""The headline numbers of a run as words: value, label, exact meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from explorer.insight import percent
+from explorer.trace import Trace
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One number of the bar above the tree: ``tone`` is good, bad or plain; ``help`` says exactly what it is."""
+
+    name: str
+    value: str
+    label: str
+    note: str
+    tone: str
+    help: str
+
+
+def facts(trace: Trace) -> list[Fact]:
+    """The headline numbers of a run, in order, from ``trace.stats`` and what was measured."""
+    return [
+        _per_pass(trace),
+        _speedup(trace),
+        _speed(trace),
+        _first_token_time(trace),
+        _drafter(trace),
+        _equality(trace),
+    ]
+
+
+def _per_pass(trace: Trace) -> Fact:
+    mean = trace.stats.mean_acceptance_length
+    return Fact(
+        "per_pass",
+        "–" if mean is None else f"{mean:.2f}",
+        "tokens per target pass",
+        "" if mean is None else f"{mean - 1:.2f} without the target's own",
+        "plain",
+        "Mean over complete steps of accepted draft tokens plus the target's own token (tau).",
+    )
+
+
+def _speedup(trace: Trace) -> Fact:
+    ratio, note = trace.stats.speedup, "one paired run, prompt pass excluded"
+    label, tone = "measured speedup", "plain"
+    if ratio is None:
+        value, note = "–", "no baseline in this run"
+    elif ratio < 1:
+        value, label, tone = f"{ratio:.2f}×", "slower than without drafts", "bad"
+    else:
+        value, tone = f"{ratio:.2f}×", "good"
+    return Fact("speedup", value, label, note, tone, "Tokens per second divided by those of the autoregressive lane.")
+
+
+def _speed(trace: Trace) -> Fact:
+    speed, baseline = trace.stats.tokens_per_second, trace.baseline
+    has_both = baseline is not None and baseline.tokens_per_second is not None
+    return Fact(
+        "speed",
+        "–" if speed is None else f"{speed:.1f}",
+        "tokens per second",
+        f"{baseline.tokens_per_second:.1f} autoregressive" if baseline and has_both else "",
+        "plain",
+        f"Batch 1, {trace.target.dtype}, {trace.target.device_name}; recording and the prompt pass are not counted.",
+    )
+
+
+def _first_token_time(trace: Trace) -> Fact:
+    total = trace.prefill_ms.target + (trace.prefill_ms.drafter or 0.0)
+    note = f"prompt of {len(trace.prompt.token_ids)} tokens"
+    value = f"{total / 1000:.2f} s" if total >= 1000 else f"{total:.0f} ms"
+    return Fact("first_token", value, "to the first token", note, "plain", "The prompt passes of target and drafter.")
+
+
+def _drafter(trace: Trace) -> Fact:
+    explanation = "Parameters of the drafter alone; the target's embeddings and LM head are not counted."
+    if trace.drafter is None:
+        return Fact("drafter", "none", "drafter", "nothing was trained", "plain", explanation)
+    count, share = trace.drafter.num_parameters, trace.drafter.num_parameters / max(trace.target.num_parameters, 1)
+    note = f"{trace.drafter.num_bytes / 1e6:.1f} MB, {percent(share)} of the target"
+    return Fact("drafter", f"{count / 1e6:.1f} M", "drafter parameters", note, "plain", explanation)
+
+
+def _equality(trace: Trace) -> Fact:
+    explanation = "The output compared token by token with the autoregressive lane of the same run."
+    baseline = trace.baseline
+    if baseline is None or baseline.output_equal is None:
+        note = "no baseline in this run" if baseline is None else "a sampled run has no single right output"
+        return Fact("equal", "–", "not compared", note, "plain", explanation)
+    if baseline.output_equal:
+        return Fact("equal", "✓ equal", "to greedy output", "token for token", "good", explanation)
+    split = baseline.first_divergence
+    note = "" if split is None else f"first differs at token {split.index + 1}"
+    if split is not None and split.gap is not None:
+        note += f", logit gap {split.gap:.2g}"
+    return Fact("equal", "✗ differs", "from greedy output", note, "bad", explanation)
