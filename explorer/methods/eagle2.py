@@ -73,7 +73,7 @@ class Eagle2(Method):
 
     def __init__(self, target: Target, drafter: EagleDrafter, settings: Eagle2Settings) -> None:
         super().__init__(target, drafter, settings)
-        self._top_k = min(settings.top_k, drafter.draft_vocab_size)
+        self._top_k = min(settings.top_k, drafter.num_draft_tokens)
         if self._top_k < settings.top_k:
             self.notices.append(f"top_k: the drafter knows {self._top_k} tokens, {self._top_k} is used")
         pool = self._top_k + settings.depth * self._top_k**2

@@ -164,3 +164,16 @@ class EagleDrafter(nn.Module):
         if self.config.draft_vocab_size is None:
             return draft_ids
         return draft_ids + self.d2t[draft_ids]
+
+    @property
+    def num_draft_tokens(self) -> int:
+        """Tokens the drafter can propose: its draft vocabulary, or the whole one."""
+        return self.config.draft_vocab_size or self.config.vocab_size
+
+    def to_draft(self, token: int) -> int | None:
+        """The draft id of a target token, None where the draft vocabulary lacks it."""
+        if self.config.draft_vocab_size is None:
+            return token
+        targets = self.to_target(torch.arange(self.config.draft_vocab_size, device=self.d2t.device))
+        found = (targets == token).nonzero().flatten().tolist()
+        return found[0] if found else None
