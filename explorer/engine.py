@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ class DecodeOptions:
     """What ends a run and how tokens are chosen."""
 
     max_new_tokens: int
-    sampling: Sampling = Sampling()
+    sampling: Sampling = field(default_factory=Sampling)
     ignore_stop: bool = False
 
     def __post_init__(self) -> None:
@@ -120,8 +120,8 @@ class Decoding:
         return replace(step, ms=replace(step.ms, record=clock.lap()))
 
     def _fit(self, draft: Draft) -> tuple[Draft, str | None]:
-        """Leave out rows beyond the context; says why where that, or the method itself, leaves the root alone."""
-        room = self._target.context_limit - 1 - self._target.length  # the deepest depth that has a position
+        """Leave out rows too deep for the context; says why where that, or the method itself, leaves the root alone."""
+        room = self._target.context_limit - 2 - self._target.length  # deeper, the token after a row has no position
         rows = torch.tensor(draft.kept_rows())
         fitting = rows[draft.considered.depths[rows] <= room]
         if len(fitting) < len(rows):

@@ -129,7 +129,7 @@ class DraftTree:
         return path[::-1]
 
     def keep(self, rows: Tensor | Sequence[int]) -> DraftTree:
-        """The tree of these rows, in ascending order; a row whose parent is not kept is a ValueError, never an orphan."""
+        """The tree of these rows, ascending; a row whose parent is not kept is a ValueError, never an orphan."""
         kept = sorted({int(row) for row in rows} | {0})
         new_row = {row: i for i, row in enumerate(kept)}
         new_row[-1] = -1

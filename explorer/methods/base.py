@@ -1,6 +1,6 @@
 """What a method is: three calls around the engine's prompt pass, verify pass and commit.
 
-A method never calls the target's layers; the engine does, and hands it the outputs. So no method can verify differently.
+A method never calls the target; the engine does, and hands it the outputs. So no method can verify differently.
 """
 
 from __future__ import annotations

@@ -149,7 +149,9 @@ class Eagle2(Method):
         k = self._top_k
         slots = torch.cat([beam.mask, torch.eye(k, dtype=torch.bool)], dim=1)  # what each one sees of this draft
         prefix = torch.ones(k, self._cache.length - beam.mask.shape[1], dtype=torch.bool)
-        hidden = self._forward(beam.tokens, beam.features, torch.full((k,), position), torch.cat([prefix, slots], dim=1))
+        hidden = self._forward(
+            beam.tokens, beam.features, torch.full((k,), position), torch.cat([prefix, slots], dim=1)
+        )
         logprobs, values, ids = self._top_children(hidden)
         pool.expanded.update(zip(beam.rows.tolist(), logprobs, strict=True))
         tokens = self.drafter.to_target(ids.flatten()).cpu()

@@ -78,7 +78,9 @@ class Medusa(Method):
         self._static = StaticTree.build(paths, num_heads, settings.total_tokens)
         depth = max(map(len, paths), default=0)
         if depth > num_heads:
-            self.notices.append(f"the tree {settings.tree} is {depth} deep, the drafter has {num_heads} heads: cut there")
+            self.notices.append(
+                f"the tree {settings.tree} is {depth} deep, the drafter has {num_heads} heads: cut there"
+            )
         if settings.total_tokens > len(paths) + 1:
             self.notices.append(f"total_tokens: the tree {settings.tree} has {len(paths) + 1} rows, all are used")
         self._clock = Clock(target.device)

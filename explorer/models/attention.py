@@ -30,7 +30,7 @@ def _adapter(kernel: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, None]
     """transformers' calling convention around a kernel of kernels/tree_attention."""
 
     def attend(
-        module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
+        _module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
     ) -> tuple[Tensor, None]:
         scaling = options.get("scaling")
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -37,7 +38,9 @@ class TreeCacheLayer(CacheLayerMixin):
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Nothing to do: the storage exists from the start."""
 
-    def update(self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object) -> tuple[Tensor, Tensor]:
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
         """Write [1, kv_heads, R, D] after the committed tokens; returns views of all keys and values so far."""
         return self._owner.write(self._index, key_states, value_states)
 
@@ -91,7 +94,7 @@ class TreeCache(Cache):
 
     def commit(self, rows: Sequence[int]) -> None:
         """Keep these pending rows, ascending, right after the committed tokens; all others are forgotten."""
-        if not rows or rows[-1] >= self.num_pending or any(a >= b for a, b in zip(rows, rows[1:], strict=False)):
+        if not rows or rows[-1] >= self.num_pending or any(a >= b for a, b in pairwise(rows)):
             raise ValueError(f"cannot commit rows {list(rows)} of {self.num_pending}")
         end = self.length + len(rows)
         if rows[-1] != len(rows) - 1:  # otherwise they already lie where they belong

@@ -7,8 +7,14 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
 
+from explorer.methods.base import Draft, Method
 from explorer.models.attention import register_tree_attention
-from explorer.target import Target
+from explorer.models.eagle_layer import EagleConfig, EagleDrafter
+from explorer.models.medusa_heads import MedusaHeads
+from explorer.sampling import Sampler
+from explorer.target import Target, TargetOutput
+from explorer.tree import DraftTree
+from explorer.verify import Verdict
 
 VOCAB = 61
 
@@ -42,3 +48,52 @@ def greedy(target: Target, prompt: list[int], num_tokens: int) -> list[int]:
         target.start(len(ids))
         ids.append(int(target.prefill(ids).logits.argmax()))
     return ids[len(prompt) :]
+
+
+def tiny_drafter(method: str, target: Target, seed: int = 0) -> Any:
+    """A random drafter that fits ``target``; None for methods that need none."""
+    torch.manual_seed(seed)
+    size = target.hidden_size
+    if method == "medusa":
+        heads = MedusaHeads(num_heads=3, num_layers=1, hidden_size=size, vocab_size=target.vocab_size)
+        return heads.requires_grad_(False).eval()
+    if method in ("eagle1", "eagle2"):
+        config = EagleConfig(size, 48, 4, 2, target.vocab_size)
+        drafter = EagleDrafter(config).requires_grad_(False).eval()
+        drafter.bind(target.embed_tokens.weight, target.lm_head.weight)
+        return drafter
+    return None
+
+
+class Oracle(Method):
+    """Drafts the target's own continuation with a wrong sibling before each right token, ``depth`` deep.
+
+    So every token of a step is accepted, and stops, budgets and limits can be put anywhere inside a path.
+    """
+
+    name = "oracle"
+    label = "Oracle"
+
+    def __init__(self, target: Target, continuation: list[int], depth: int) -> None:
+        super().__init__(target, None, None)
+        self._continuation = continuation
+        self._depth = depth
+        self._done = 0
+
+    def start(self, prompt_ids: list[int], output: TargetOutput, sampler: Sampler) -> float | None:
+        """Token 0 of the continuation is the first root."""
+        self._done = 1
+        return None
+
+    def draft(self, root: int) -> Draft:
+        """Rows 1, 3, 5, ... are wrong, rows 2, 4, 6, ... right; the right ones form the path."""
+        tokens, parents = [root], [-1]
+        for token in self._continuation[self._done : self._done + self._depth]:
+            parent = len(tokens) - 1
+            tokens += [(token + 1) % self.target.vocab_size, token]
+            parents += [parent, parent]
+        return Draft(DraftTree.from_lists(tokens, parents))
+
+    def update(self, verdict: Verdict, output: TargetOutput) -> None:
+        """Move on by everything the verifier decided."""
+        self._done += len(verdict.path)

@@ -1,0 +1,150 @@
+"""The loop: every method reproduces greedy decoding, and stops, budgets and limits cut where they should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from explorer.config import Sampling
+from explorer.engine import DecodeOptions, Decoding
+from explorer.errors import PromptError, SettingError
+from explorer.methods.registry import METHODS
+from explorer.target import Target
+from explorer.trace import Step
+from tests.support.tiny import VOCAB, Oracle, greedy, tiny_drafter, tiny_target
+
+PROMPT = [3, 1, 4, 1, 5]
+
+
+def run(target: Target, method: Any, prompt: list[int], num_tokens: int, **options: Any) -> tuple[Decoding, list[Step]]:
+    decoding = Decoding(target, method, prompt, DecodeOptions(num_tokens, **options))
+    decoding.prefill()
+    return decoding, list(decoding.steps())
+
+
+def build(name: str, target: Target) -> Any:
+    method = METHODS[name]
+    return method(target, tiny_drafter(name, target), method.Settings())
+
+
+@pytest.mark.parametrize("prompt", [[7], [7, 8], PROMPT], ids=len)
+@pytest.mark.parametrize("name", METHODS)
+def test_output_equals_plain_greedy_decoding(name: str, prompt: list[int]) -> None:
+    target = tiny_target()
+    expected = greedy(target, prompt, 40)
+    decoding, steps = run(target, build(name, target), prompt, 40)
+    assert decoding.output == expected
+    assert decoding.stop == "max_new_tokens"
+    assert sum(len(step.emitted) for step in steps) == 39
+    assert len(decoding.gaps) == 40
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+@pytest.mark.parametrize("num_tokens", range(1, 14))
+def test_the_budget_is_met_exactly(depth: int, num_tokens: int) -> None:
+    target = tiny_target()
+    expected = greedy(target, PROMPT, 20)
+    decoding, steps = run(target, Oracle(target, expected, depth), PROMPT, num_tokens)
+    assert decoding.output == expected[:num_tokens]
+    assert decoding.stop == "max_new_tokens"
+    assert target.length == len(PROMPT) + num_tokens - 1  # everything but the last token is in the cache
+    assert all(not step.is_cut for step in steps[:-1])
+
+
+@pytest.mark.parametrize("position", range(9))
+def test_a_stop_token_ends_the_output_wherever_it_lies_in_a_path(position: int) -> None:
+    target = tiny_target()
+    expected = greedy(target, PROMPT, 20)
+    stop_at = expected.index(expected[position])
+    target.stop_ids = frozenset([expected[position]])
+    decoding, _ = run(target, Oracle(target, expected, 4), PROMPT, 20)
+    assert decoding.output == expected[: stop_at + 1]
+    assert decoding.stop == "eos"
+    assert target.length == len(PROMPT) + stop_at
+    again, _ = run(target, Oracle(target, expected, 4), PROMPT, 20, ignore_stop=True)
+    assert again.output == expected
+
+
+def test_stop_inside_the_budget_beats_the_budget() -> None:
+    target = tiny_target()
+    expected = greedy(target, PROMPT, 20)
+    last = next(i for i in range(3, 20) if expected[i] not in expected[:i])
+    target.stop_ids = frozenset([expected[last]])
+    decoding, _ = run(target, Oracle(target, expected, 6), PROMPT, last + 1)
+    assert (decoding.stop, decoding.output) == ("eos", expected[: last + 1])
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("room", [1, 2, 3, 7])
+def test_the_context_limit_ends_a_run_in_the_middle_of_a_tree(name: str, room: int) -> None:
+    target = tiny_target(max_position_embeddings=32)
+    prompt = [(5 * i) % VOCAB for i in range(32 - room)]
+    expected = greedy(target, prompt, room)
+    decoding, steps = run(target, build(name, target), prompt, 50)
+    assert decoding.output == expected
+    assert decoding.stop == "context_limit"
+    for step in steps:
+        deepest = 0
+        depths = [0] * len(step.tree)
+        for row in range(1, len(step.tree)):
+            depths[row] = depths[step.tree.parent[row]] + 1
+            deepest = max(deepest, depths[row])
+        assert step.prefix_len + deepest < 31
+
+
+def test_a_step_without_room_for_drafts_says_so() -> None:
+    target = tiny_target(max_position_embeddings=16)
+    prompt = [(3 * i) % VOCAB for i in range(14)]
+    _, steps = run(target, build("eagle2", target), prompt, 50)
+    assert steps[-1].plain_reason == "context_limit"
+    assert len(steps[-1].tree) == 1
+    assert steps[-1].num_pruned > 0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_kv_after_a_run_equals_a_fresh_prompt_pass(name: str) -> None:
+    target = tiny_target()
+    decoding, _ = run(target, build(name, target), PROMPT, 25)
+    held = target.cache.committed().clone()
+    target.start(0)
+    target.prefill([*PROMPT, *decoding.output[:-1]])
+    torch.testing.assert_close(held, target.cache.committed(), atol=1e-5, rtol=0)
+
+
+def test_runs_do_not_leak_into_each_other() -> None:
+    target = tiny_target()
+    method = build("eagle2", target)
+    first, _ = run(target, method, PROMPT, 20)
+    run(target, method, [9, 9], 20)
+    again, _ = run(target, method, PROMPT, 20)
+    assert again.output == first.output
+
+
+def test_non_finite_logits_stop_the_run() -> None:
+    target = tiny_target()
+    decoding = Decoding(target, build("medusa", target), PROMPT, DecodeOptions(20))
+    decoding.prefill()
+    steps = decoding.steps()
+    next(steps)
+    target.lm_head.weight.data[5] = float("nan")
+    assert list(steps) == []
+    assert decoding.stop == "non_finite"
+
+
+def test_impossible_prompts_and_options_are_refused_in_words() -> None:
+    target = tiny_target(max_position_embeddings=16)
+    method = build("autoregressive", target)
+    with pytest.raises(PromptError, match="empty"):
+        Decoding(target, method, [], DecodeOptions(5))
+    with pytest.raises(PromptError, match="has 16 tokens.*at most 15"):
+        Decoding(target, method, [1] * 16, DecodeOptions(5))
+    with pytest.raises(PromptError, match=f"ids go from 0 to {VOCAB - 1}"):
+        Decoding(target, method, [1, VOCAB], DecodeOptions(5))
+    with pytest.raises(PromptError, match="ids go from"):
+        Decoding(target, method, [-1], DecodeOptions(5))
+    with pytest.raises(SettingError, match="at least 1"):
+        DecodeOptions(0)
+    with pytest.raises(SettingError, match="greedy"):
+        DecodeOptions(5, Sampling(temperature=0.7))
