@@ -25,7 +25,7 @@ class RunRequest:
     prompt_ids: tuple[int, ...] | None = None
     system: str | None = None
     max_new_tokens: int = 128
-    sampling: Sampling = Sampling()
+    sampling: Sampling = field(default_factory=Sampling)
     settings: Mapping[str, object] = field(default_factory=dict)
     preset: str | None = None
     target: str = DEFAULT_TARGET
