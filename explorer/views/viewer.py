@@ -6,8 +6,8 @@ the record with probabilities rounded to four significant digits. The JavaScript
 moves a cursor. Token text travels as data and is drawn with textContent; no template and no style sheet holds any.
 
 The host page supplies an adapter {element, load(from), onChange(callback), emit(name, data), scheme}:
-``viewer_js()`` defines ``mountViewer(adapter)``, ``gradio_js()`` also mounts it inside gr.HTML's js_on_load, where the
-style sheet is installed by the script itself (a CSS template would evaluate its escapes).
+``viewer_source()`` defines ``mountViewer(adapter)``, ``viewer_js()`` also mounts it inside gr.HTML's js_on_load. The
+script installs the style sheet itself, because a CSS template would evaluate its escapes.
 """
 
 from __future__ import annotations
@@ -117,15 +117,16 @@ def view_step(trace: Trace, step: Step) -> dict[str, Any]:
     }
 
 
-def viewer_js() -> str:
+def viewer_source() -> str:
     """The viewer's scripts in their listed order: they define ``mountViewer`` and ``VIEWER_CSS``, nothing global."""
     source = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in JS_FILES)
-    return f'"use strict";\nconst VIEWER_CSS = {json.dumps(viewer_css())};\n{source}'
+    style = json.dumps(viewer_css())
+    return f'const mountViewer = (() => {{\n"use strict";\nconst VIEWER_CSS = {style};\n{source}\nreturn mountViewer;\n}})();'
 
 
-def gradio_js() -> str:
+def viewer_js() -> str:
     """The body of gr.HTML's js_on_load: the viewer, mounted in ``element``, fed by the server function get_view."""
-    return viewer_js() + "\n" + (ASSETS / "gradio.js").read_text(encoding="utf-8")
+    return viewer_source() + "\n" + (ASSETS / "gradio.js").read_text(encoding="utf-8")
 
 
 def viewer_css() -> str:

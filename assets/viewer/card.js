@@ -1,0 +1,68 @@
+// The details of one node; with none chosen, of the target's own token where the walk ended.
+
+const TOP_LABEL_CELLS = 16;
+
+function createCard(store) {
+  const body = el("div", { class: "dtx-cardbody" });
+  const section = el("section", { class: "dtx-card", "aria-label": "Node details" }, body);
+
+  function draw() {
+    const step = store.step();
+    if (!step) { fill(body); return; }
+    const model = modelOf(step), active = store.active();
+    const node = active === null || active >= model.count ? model.own : active;
+    const state = model.state[node], text = store.label(model.token[node]);
+    const chip = el("p", { class: "dtx-chip is-" + state }, (GLYPHS[state] ? GLYPHS[state] + " " : "") + STATE_NAMES[state]);
+    const title = el("h3", { class: "dtx-cardtitle", title: shorten(text, 300) }, el("bdi", {}, ...spanParts(shorten(text, 24))));
+    fill(body, el("div", { class: "dtx-cardhead" }, title, chip),
+      el("p", { class: "dtx-reason" }, reasonOf(step, node)),
+      drawNumbers(step, model, node), drawAttention(step, node), drawTop(step, model, node), drawLong(text));
+  }
+
+  function drawNumbers(step, model, node) {
+    const list = el("dl", { class: "dtx-numbers" });
+    const add = (name, ...value) => list.append(el("dt", {}, name), el("dd", {}, ...value));
+    if (model.q[node] !== null) add("draft prob", bar(model.q[node], "draft"), percent(model.q[node]));
+    if (model.p[node] !== null) {
+      const rank = model.rank[node] === null ? "" : ", rank " + (model.rank[node] + 1);
+      add("target prob", bar(model.p[node], "target"), percent(model.p[node]) + rank);
+    }
+    if (node < model.n && node && step.acc[node] !== null && step.acc[node] > 0 && step.acc[node] < 1) {
+      add("acceptance", bar(step.acc[node], "target"), percent(step.acc[node]));
+    }
+    if (model.score[node] !== null && node && model.q[node] !== null) {
+      add("path score", "ln " + model.score[node].toFixed(2) + " = " + percent(Math.exp(model.score[node])));
+    }
+    add("token id", String(model.token[node]) + (node < model.n ? ", row " + node : "") + ", depth " + model.col[node]);
+    return list;
+  }
+
+  function bar(value, kind) {
+    return svg("svg", { class: "dtx-probbar is-" + kind, width: 46, height: 8, "aria-hidden": "true" },
+      svg("rect", { class: "dtx-barback", x: 0.5, y: 0.5, width: 45, height: 7 }),
+      svg("rect", { class: "dtx-barfill", x: 0.5, y: 0.5, width: (45 * clamp(value, 0, 1)).toFixed(1), height: 7 }));
+  }
+
+  function drawAttention(step, node) {
+    const sentence = attentionOf(step, node);
+    return sentence ? el("p", { class: "dtx-attends" }, sentence) : null;
+  }
+
+  // What the target wanted in this node's place: known where the parent lies on the accepted path.
+  function drawTop(step, model, node) {
+    const parent = model.parent[node];
+    const top = parent >= 0 && parent < model.n ? step.top[parent] : null;
+    if (!top || !top.length) return null;
+    const rows = top.map(([token, probability]) => el("li", { class: token === model.token[node] ? "is-this" : null },
+      el("bdi", {}, ...spanParts(shorten(store.label(token), TOP_LABEL_CELLS))), bar(probability, "target"),
+      el("span", {}, percent(probability))));
+    const heading = el("h4", {}, "What the target wanted here");
+    return el("div", { class: "dtx-top" }, heading, el("ol", {}, ...rows));
+  }
+
+  function drawLong(text) {
+    return graphemes(text.slice(0, 200)).length > 24 ? el("pre", { class: "dtx-long", dir: "auto" }, text) : null;
+  }
+
+  return { element: section, draw };
+}

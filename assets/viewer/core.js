@@ -1,0 +1,146 @@
+// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?}, load(from) -> Promise of view
+// JSON, onChange(callback), emit(name, data)}; the viewer asks only for steps it does not have.
+
+function mountViewer(adapter) {
+  const root = adapter.element;
+  const store = createStore();
+  const quitter = new AbortController();
+  let isLoading = false, isStale = false;
+
+  const actions = {
+    togglePlay: () => store.set({ playing: !store.playing }),
+    toggleOrder: () => store.set({ order: store.order === "tree" ? "engine" : "tree" }),
+    toggleGhosts: () => store.set({ ghosts: !store.ghosts }),
+    toggleFold: () => store.set({ fold: !tree.isFolding(), unfolded: new Set() }),
+    toggleHelp: () => { keys.sheet.hidden = !keys.sheet.hidden; },
+    toggleFull: () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen().catch(() => {})),
+    escape: () => { keys.sheet.hidden = true; store.set({ pin: null, hover: null }); },
+    isInTree: () => tree.hasFocus(),
+    moveFocus: (direction) => tree.moveFocus(direction),
+  };
+  const numbers = createNumbers(store);
+  const tree = createTree(store);
+  const legend = createLegend(store, actions.toggleGhosts, actions.toggleFold, tree.isFolding);
+  const mask = createMask(store, actions.toggleOrder);
+  const card = createCard(store);
+  const strip = createStrip(store);
+  const transport = createTransport(store, actions);
+  const keys = createKeys(store, actions);
+  const caption = el("p", { class: "dtx-caption" });
+  const spoken = el("p", { class: "dtx-spoken", "aria-live": "polite" });
+
+  fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-body" }, numbers.element,
+    el("div", { class: "dtx-main" },
+      el("section", { class: "dtx-treebox", "aria-label": "Draft tree" }, legend.element, tree.element), mask.element, card.element),
+    caption, transport.element, strip.element, spoken, keys.sheet));
+  if (adapter.scheme) root.setAttribute("data-scheme", adapter.scheme);
+
+  function drawStep() {
+    tree.draw();
+    legend.draw();
+    mask.draw();
+    card.draw();
+    strip.mark();
+    transport.mark();
+    describe();
+    strip.link();
+  }
+
+  function drawLinks() {
+    tree.link();
+    mask.link();
+    strip.link();
+    card.draw();
+    describe();
+  }
+
+  // The caption tells the step, or the node under the pointer; the live region speaks steps and keyboard focus only.
+  function describe() {
+    const step = store.step(), active = store.active();
+    if (!step) { caption.textContent = store.message; return; }
+    if (active === null) { fill(caption, el("b", {}, "Step " + (store.at + 1) + ". "), step.captions[0]); return; }
+    const model = modelOf(step);
+    const attention = attentionOf(step, active);
+    fill(caption, el("b", {}, el("bdi", {}, shorten(store.label(model.token[active]), 24)), ". "),
+      reasonOf(step, active), attention ? " " + attention + "." : "");
+  }
+
+  function speak(changed) {
+    const step = store.step();
+    if (!step) return;
+    if (changed.has("announce") && store.announce !== null) spoken.textContent = caption.textContent;
+    else if (changed.has("at")) spoken.textContent = "Step " + (store.at + 1) + ". " + step.captions[0];
+  }
+
+  store.onChange((changed) => {
+    const has = (...names) => names.some((name) => changed.has(name));
+    if (has("header", "facts")) numbers.draw();
+    if (has("header")) strip.draw();
+    if (has("steps")) { strip.append(); transport.draw(); }
+    if (has("at", "steps", "ghosts", "fold", "unfolded", "message")) drawStep();
+    else if (has("hover", "pin")) drawLinks();
+    if (has("order")) mask.reorder();
+    if (has("playing", "speed", "done", "follow")) transport.mark();
+    if (has("playing", "speed")) transport.beat();
+    speak(changed);
+    if (has("pin") && store.pin !== null) adapter.emit("node_select", { step: store.at, index: store.pin });
+    if (has("at")) adapter.emit("step_select", { step: store.at });
+  });
+
+  function merge(payload, wished) {
+    for (const [token, label] of Object.entries(payload.vocab)) store.vocab.set(token, label);
+    const steps = store.steps.slice(0, payload.from).concat(payload.steps);
+    const last = steps.length - 1;
+    const start = wished === undefined ? store.at : wished;
+    const isFirst = store.header === null;
+    const isFollowing = isFirst ? !payload.done : store.follow && !store.done;
+    store.set({
+      ...(payload.header ? { header: payload.header } : {}),
+      facts: payload.facts, steps, done: payload.done, message: "",
+      follow: isFollowing, at: clamp(isFollowing ? last : start, 0, Math.max(0, last)), hover: null,
+    });
+  }
+
+  // One request at a time; a change that comes meanwhile is looked at when the answer is in.
+  async function refresh() {
+    if (isLoading) { isStale = true; return; }
+    isLoading = true;
+    do {
+      isStale = false;
+      const { id, step } = adapter.current();
+      const isNew = id !== store.id;
+      if (isNew) reset(id);
+      if (!id) break;
+      try {
+        const payload = await adapter.load(store.steps.length);
+        if (adapter.current().id !== id) isStale = true;
+        else if (payload.error) store.set({ message: payload.error });
+        else merge(payload, isNew ? step : undefined);
+      } catch (error) {
+        store.set({ message: "This run could not be loaded: " + error.message });
+      }
+    } while (isStale && root.isConnected);
+    isLoading = false;
+  }
+
+  function reset(id) {
+    store.vocab.clear();
+    store.set({ id, header: null, facts: [], steps: [], done: false, message: id ? "Loading \u2026" : "", at: 0, hover: null,
+      pin: null, follow: true, playing: false, unfolded: new Set() });
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (root.isConnected) keys.handle(event, root);
+    else quitter.abort();
+  }, { signal: quitter.signal });
+  let drawnWidth = 0, drawnHeight = 0;
+  new ResizeObserver(() => {
+    const { clientWidth, clientHeight } = tree.element;
+    if (clientWidth === drawnWidth && clientHeight === drawnHeight) return;
+    [drawnWidth, drawnHeight] = [clientWidth, clientHeight];
+    if (clientWidth) { drawStep(); transport.draw(); }
+  }).observe(tree.element);
+  adapter.onChange(refresh);
+  const ready = refresh();
+  return { store, refresh, ready };
+}

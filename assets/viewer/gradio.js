@@ -1,0 +1,9 @@
+// Inside gr.HTML: the component's value is a short handle, JSON text {id, step?}; steps come by the server function.
+
+mountViewer({
+  element: element.querySelector(".dtx"),
+  current: () => JSON.parse(props.value || "{}"),
+  load: async (from) => JSON.parse(await server.get_view(JSON.stringify({ id: JSON.parse(props.value).id, from }))),
+  onChange: (callback) => watch("value", callback),
+  emit: (name, data) => trigger(name, data),
+});

@@ -1,0 +1,50 @@
+// The keyboard: one table that acts and fills the help sheet.
+
+function createKeys(store, actions) {
+  const faster = (by) => store.set({ speed: SPEEDS[clamp(SPEEDS.indexOf(store.speed) + by, 0, SPEEDS.length - 1)] });
+  const table = [
+    { keys: ["ArrowLeft"], shown: "\u2190", does: "one step back", run: (event) => store.go(store.at - (event.shiftKey ? 10 : 1)) },
+    { keys: ["ArrowRight"], shown: "\u2192", does: "one step on", run: (event) => store.go(store.at + (event.shiftKey ? 10 : 1)) },
+    { keys: [], shown: "Shift + \u2190 \u2192", does: "ten steps" },
+    { keys: ["Home"], shown: "Home", does: "first step", run: () => store.go(0) },
+    { keys: ["End"], shown: "End", does: "last step; follows a live run", run: () => store.go(store.steps.length - 1) },
+    { keys: [" "], shown: "Space", does: "play or pause", run: actions.togglePlay },
+    { keys: ["["], shown: "[  ]", does: "slower, faster", run: () => faster(-1) },
+    { keys: ["]"], run: () => faster(1) },
+    { keys: ["m"], shown: "m", does: "mask: depth-first or engine order", run: actions.toggleOrder },
+    { keys: ["g"], shown: "g", does: "pruned nodes on or off", run: actions.toggleGhosts },
+    { keys: ["b"], shown: "b", does: "fold branches that were not reached", run: actions.toggleFold },
+    { keys: ["f"], shown: "f", does: "full screen", run: actions.toggleFull },
+    { keys: ["Escape"], shown: "Esc", does: "clear the selection, close this sheet", run: actions.escape },
+    { keys: ["?"], shown: "?", does: "this sheet", run: actions.toggleHelp },
+    { keys: [], shown: "\u2191 \u2193", does: "next node, while the tree has the focus" },
+  ];
+  const rows = table.filter((entry) => entry.shown).flatMap((entry) => [el("dt", {}, entry.shown), el("dd", {}, entry.does)]);
+  const sheet = el("div", { class: "dtx-help", role: "dialog", "aria-label": "Keys", hidden: true },
+    el("h3", {}, "Keys"), el("dl", {}, ...rows), button("dtx-close", "Close", actions.toggleHelp, "close"));
+
+  function isEditable(target) {
+    const field = target instanceof Element && target.closest("input, textarea, select, [contenteditable], [role=listbox], [role=slider]");
+    return Boolean(field) && !field.classList.contains("dtx-range");
+  }
+
+  // Keys count inside the viewer, and anywhere on the page while nothing that reads keys has the focus.
+  function handle(event, root) {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isEditable(event.target)) return;
+    const isInside = root.contains(event.target);
+    if (!isInside && event.target !== document.body && event.target !== document.documentElement) return;
+    if (event.key === " " && event.target instanceof Element && event.target.closest("button, a, summary")) return;
+    if (isInside && actions.isInTree() && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
+      event.preventDefault();
+      actions.moveFocus(event.key === "ArrowDown" ? 1 : -1);
+      return;
+    }
+    if (actions.isInTree() && event.key === "Enter") { event.preventDefault(); store.set({ pin: store.hover }); return; }
+    const entry = table.find((each) => each.run && each.keys.includes(event.key));
+    if (!entry) return;
+    event.preventDefault();
+    entry.run(event);
+  }
+
+  return { sheet, handle };
+}

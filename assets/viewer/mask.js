@@ -1,0 +1,108 @@
+// The tree mask of the verify pass: row i may see column j. The prefix, which all rows see, is one collapsed column.
+
+const MASK_HEAD = 16, PREFIX_WIDTH = 20, PREFIX_GAP = 3, MAX_CELL = 22, LABELLED_CELL = 9, LABEL_CELLS = 9;
+
+function createMask(store, onOrder) {
+  const canvas = svg("svg", { class: "dtx-mask", role: "img" });
+  const box = el("div", { class: "dtx-maskarea" }, canvas);
+  const note = el("p", { class: "dtx-note" });
+  const orderButton = button("dtx-order", "Order of the rows: depth-first, or as the engine sends them (m)", onOrder);
+  const section = el("section", { class: "dtx-maskbox", "aria-label": "Tree mask" },
+    el("div", { class: "dtx-bar" }, el("h3", {}, "Tree mask"), orderButton), box, note);
+  let cells = [], bands = [], place = [], shape = null;
+
+  function draw() {
+    const step = store.step();
+    orderButton.textContent = store.order === "tree" ? "depth-first order" : "engine order";
+    orderButton.setAttribute("aria-pressed", String(store.order !== "tree"));
+    if (!step) { fill(canvas); note.textContent = ""; return; }
+    const model = modelOf(step), n = model.n;
+    shape = geometry(n);
+    cells = []; bands = [];
+    const parts = [svg("text", { class: "dtx-maskhead", x: 0, y: 10 }, "prefix \u00d7 " + step.prefix + "  |  " + n + " rows of this pass")];
+    for (let row = 0; row < n; row += 1) {
+      bands[row] = drawBand(step, model, row);
+      parts.push(bands[row]);
+      for (const column of chainOf(model, row)) {
+        const cell = svg("rect", { class: "dtx-cell is-" + model.state[row], "data-cell": row + "," + column,
+          width: shape.cell - shape.inset, height: shape.cell - shape.inset });
+        cells.push([row, column, cell]);
+        parts.push(cell);
+      }
+    }
+    fill(canvas, ...parts);
+    canvas.setAttribute("width", shape.width);
+    canvas.setAttribute("height", MASK_HEAD + n * shape.cell);
+    const set = cells.length;
+    canvas.setAttribute("aria-label", `Tree mask, ${n} rows, ${set} of ${n * n} cells set`);
+    note.textContent = `${n} rows, ${set} of ${n * n} cells set (${percent(set / (n * n))}); the prefix is seen by all.`;
+    arrange();
+    link();
+  }
+
+  function geometry(n) {
+    const width = box.clientWidth || 320, height = (box.clientHeight || 320) - MASK_HEAD;
+    const bare = Math.min((width - PREFIX_WIDTH - PREFIX_GAP) / n, height / n, MAX_CELL);
+    const labels = bare >= LABELLED_CELL || (height / n >= LABELLED_CELL && n <= 30) ? 86 : 0;
+    const cell = Math.max(3, Math.min((width - labels - PREFIX_WIDTH - PREFIX_GAP) / n, height / n, MAX_CELL));
+    const hasLabels = labels > 0 && cell >= 7;
+    const left = hasLabels ? labels : 0;
+    return { cell, hasLabels, left, inset: cell > 5 ? 1 : 0.5, width: left + PREFIX_WIDTH + PREFIX_GAP + n * cell };
+  }
+
+  // What lies behind a row of cells: its label where there is room, the prefix cell, the highlight.
+  function drawBand(step, model, row) {
+    const h = shape.cell, mid = h / 2;
+    const label = shape.hasLabels ? svg("text", { class: "dtx-masklabel is-" + model.state[row], x: 0, y: mid,
+      "font-size": clamp(h * 0.72, 7, 11) }, ...tspanParts(shorten(store.label(model.token[row]), LABEL_CELLS))) : null;
+    const position = shape.hasLabels ? svg("text", { class: "dtx-maskpos", x: shape.left - 5, y: mid,
+      "font-size": clamp(h * 0.62, 6.5, 10) }, String(step.prefix + model.col[row])) : null;
+    return svg("g", { class: "dtx-band", "data-row": row },
+      svg("rect", { class: "dtx-rowwash", x: 0, y: 0, width: shape.width, height: h }), label, position,
+      svg("rect", { class: "dtx-prefix", x: shape.left, y: 0, width: PREFIX_WIDTH, height: h - shape.inset }));
+  }
+
+  // Rows and columns to their places in the chosen order; the same elements move, so the permutation can be seen.
+  function arrange() {
+    const step = store.step();
+    if (!step || !shape) return;
+    const order = store.order === "tree" ? step.order : step.tok.map((_, row) => row);
+    place = new Array(order.length);
+    order.forEach((row, at) => { place[row] = at; });
+    const left = shape.left + PREFIX_WIDTH + PREFIX_GAP;
+    const move = (element, dx, dy) => { element.style.transform = `translate(${dx}px,${MASK_HEAD + dy}px)`; };
+    bands.forEach((band, row) => move(band, 0, place[row] * shape.cell));
+    for (const [row, column, cell] of cells) move(cell, left + place[column] * shape.cell, place[row] * shape.cell);
+  }
+
+  function link() {
+    const step = store.step(), active = store.active();
+    if (!step) return;
+    const row = active !== null && active < modelOf(step).n ? active : null;
+    canvas.classList.toggle("is-linking", row !== null);
+    bands.forEach((band, each) => band.classList.toggle("is-linked", each === row));
+    for (const [each, , cell] of cells) cell.classList.toggle("is-linked", each === row);
+  }
+
+  function rowAt(event) {
+    if (!shape || !store.step()) return null;
+    const top = canvas.getBoundingClientRect().top + MASK_HEAD;
+    const at = Math.floor((event.clientY - top) / shape.cell);
+    const row = place.indexOf(at);
+    return row < 0 ? null : row;
+  }
+
+  canvas.addEventListener("pointermove", (event) => store.set({ hover: rowAt(event) }));
+  canvas.addEventListener("pointerleave", () => store.set({ hover: null }));
+  canvas.addEventListener("click", (event) => { const row = rowAt(event); store.set({ pin: row === store.pin ? null : row }); });
+
+  function reorder() {
+    canvas.classList.add("is-moving");
+    orderButton.textContent = store.order === "tree" ? "depth-first order" : "engine order";
+    orderButton.setAttribute("aria-pressed", String(store.order !== "tree"));
+    arrange();
+    setTimeout(() => canvas.classList.remove("is-moving"), 300);
+  }
+
+  return { element: section, draw, link, reorder };
+}

@@ -1,0 +1,54 @@
+// The bar of headline numbers, and the legend with this step's counts.
+
+const LEGEND = ["root", "accepted", "rejected", "untried", "unreachable", "window", "own", "ghost"];
+
+function createNumbers(store) {
+  const title = el("p", { class: "dtx-title" });
+  const list = el("ul", { class: "dtx-facts" });
+  const header = el("header", { class: "dtx-header" }, title, list);
+
+  function draw() {
+    const head = store.header;
+    if (!head) { fill(title); fill(list); return; }
+    const settings = Object.entries(head.settings).map(([name, value]) => name + " " + value);
+    const rule = head.sampling.acceptance + (head.sampling.temperature > 0 ? ", temperature " + head.sampling.temperature : "");
+    const rest = [head.target.name, ...settings, rule, head.target.dtype + " on " + head.target.device];
+    fill(title, el("strong", {}, METHOD_NAMES[head.method] || head.method), el("span", {}, rest.join("  \u00b7  ")));
+    fill(list, ...store.facts.map((fact) => el("li", { class: "dtx-fact is-" + fact.tone, title: fact.help, "data-fact": fact.name },
+      el("b", {}, fact.value), el("span", {}, fact.label), el("small", {}, fact.note))));
+  }
+
+  return { element: header, draw };
+}
+
+function createLegend(store, onGhosts, onFold, isFolding) {
+  const list = el("ul", { class: "dtx-legend", "aria-label": "Legend" });
+  const foldButton = button("dtx-foldswitch", "Fold the branches that could not be reached (b)", onFold, "fold");
+  const ghostButton = button("dtx-ghostswitch", "Show what was drafted but pruned before the target saw it (g)", onGhosts);
+  const bar = el("div", { class: "dtx-bar" }, list, ghostButton, foldButton);
+
+  function swatch(state) {
+    const isRound = state !== "rejected";
+    return svg("svg", { class: "dtx-swatch", width: 22, height: 12, "aria-hidden": "true" },
+      svg("g", { class: "dtx-node is-" + state, transform: "translate(1 6)" },
+        svg("rect", { class: "dtx-pill", x: 0, y: -5, width: 20, height: 10, rx: isRound ? 5 : 1.5 }),
+        GLYPHS[state] ? svg("text", { class: "dtx-glyph", x: 6, y: 0, "font-size": 9 }, GLYPHS[state]) : null));
+  }
+
+  function draw() {
+    const step = store.step();
+    const counts = {};
+    if (step) for (const state of step.state) counts[state] = (counts[state] || 0) + 1;
+    const hasWindow = store.steps.some((each) => each.state.includes("window"));
+    const items = LEGEND.filter((state) => state !== "ghost" && (state !== "window" || hasWindow));
+    fill(list, ...items.map((state) => el("li", { "data-state": state }, swatch(state), STATE_NAMES[state],
+      state === "root" || state === "own" ? null : el("b", {}, " " + (counts[state] || 0)))));
+    const pruned = step ? step.pruned : 0, drawn = step ? step.ghosts.tok.length : 0;
+    fill(ghostButton, swatch("ghost"), "pruned " + (store.ghosts && drawn < pruned ? drawn + " of " + pruned : pruned));
+    ghostButton.setAttribute("aria-pressed", String(store.ghosts));
+    ghostButton.disabled = !drawn;
+    foldButton.setAttribute("aria-pressed", String(isFolding()));
+  }
+
+  return { element: bar, draw };
+}

@@ -1,0 +1,103 @@
+// What the viewer knows and where it stands. Parts read the store and are told which fields changed.
+
+const STATE_NAMES = {
+  root: "last token", accepted: "accepted", rejected: "rejected", untried: "not tried",
+  unreachable: "not reached", window: "window", ghost: "pruned", own: "target's own",
+};
+const GLYPHS = { accepted: "\u2713", rejected: "\u2717", own: "\u2605" };
+const METHOD_NAMES = {
+  autoregressive: "Autoregressive", medusa: "Medusa", eagle1: "EAGLE-1", eagle2: "EAGLE-2", draft_model: "Draft model",
+  jacobi: "Jacobi", lookahead: "Lookahead", prompt_lookup: "Prompt lookup",
+};
+const MODELS = new WeakMap();
+
+function createStore() {
+  const listeners = [];
+  const store = {
+    id: null, header: null, facts: [], vocab: new Map(), steps: [], done: false, message: "",
+    at: 0, hover: null, pin: null, follow: true, playing: false, speed: 1,
+    ghosts: false, fold: null, unfolded: new Set(), order: "tree",
+    onChange(listener) { listeners.push(listener); },
+    set(patch) {
+      const changed = new Set(Object.keys(patch).filter((key) => patch[key] !== store[key]));
+      if (!changed.size) return;
+      Object.assign(store, patch);
+      for (const listener of listeners) listener(changed);
+    },
+    step() { return store.steps[store.at] || null; },
+    active() { return store.hover !== null ? store.hover : store.pin; },
+    label(token) { const entry = store.vocab.get(String(token)); return entry ? entry[0] : "#" + token; },
+    kind(token) { const entry = store.vocab.get(String(token)); return entry ? entry[1] : "special"; },
+    // A visitor's own move: stops following a live run, unless it leads to its newest step.
+    go(target) {
+      if (!store.steps.length) return;
+      const at = clamp(target, 0, store.steps.length - 1);
+      store.set({ at, hover: null, pin: null, unfolded: new Set(), follow: at === store.steps.length - 1 });
+    },
+  };
+  return store;
+}
+
+// One numbering for all that is drawn: rows 0..n-1 in engine order, then ghosts, then the target's own token.
+function modelOf(step) {
+  if (MODELS.has(step)) return MODELS.get(step);
+  const n = step.tok.length, g = step.ghosts.tok.length;
+  const blank = new Array(g + 1).fill(null);
+  const model = {
+    n, own: n + g, count: n + g + 1,
+    token: [...step.tok, ...step.ghosts.tok, step.next[0]],
+    parent: [...step.par, ...step.ghosts.par, step.path[step.path.length - 1]],
+    state: [...step.state, ...step.ghosts.tok.map(() => "ghost"), "own"],
+    row: [...step.row, ...step.ghosts.row, step.own.row],
+    col: [...step.col, ...step.ghosts.col, step.own.col],
+    q: [...step.q, ...step.ghosts.q, null],
+    p: [...step.p, ...step.ghosts.p, step.next[2]],
+    score: [...step.score, ...step.ghosts.score, null],
+    rank: [...step.rank, ...blank],
+    children: Array.from({ length: n + g + 1 }, () => []),
+  };
+  for (let node = 1; node < model.count; node += 1) model.children[model.parent[node]].push(node);
+  MODELS.set(step, model);
+  return model;
+}
+
+// The node, then its ancestors up to the root.
+function chainOf(model, node) {
+  const chain = [];
+  for (let at = node; at >= 0; at = model.parent[at]) chain.push(at);
+  return chain;
+}
+
+// Why a node has its state, and what it attends to: sentences from the record, only picked here.
+function reasonOf(step, node) {
+  const model = modelOf(step);
+  if (node === model.own) return step.own.why;
+  return node < model.n ? step.reasons[step.why[node]] : step.ghosts.why;
+}
+
+function attentionOf(step, node) {
+  return node < modelOf(step).n ? step.attends[step.col[node]] : "";
+}
+
+// Which nodes are on screen, and their rows once empty rows are closed. `folds` holds the rejected or untried nodes
+// whose branches are hidden; the layout's order of children makes closing rows enough.
+function visibleOf(step, showGhosts, isFolding, unfolded) {
+  const model = modelOf(step);
+  const isShown = new Array(model.count).fill(true);
+  const folds = new Map();
+  for (let node = 1; node < model.count; node += 1) {
+    const parent = model.parent[node];
+    isShown[node] = isShown[parent] && !folds.has(parent) && (showGhosts || model.state[node] !== "ghost");
+    const isDead = model.state[node] === "rejected" || model.state[node] === "untried";
+    if (!isShown[node] || !isDead || !isFolding || unfolded.has(node)) continue;
+    const below = countBelow(model, node);
+    if (below) folds.set(node, below);
+  }
+  const used = [...new Set(model.row.filter((_, node) => isShown[node]))].sort((a, b) => a - b);
+  const place = new Map(used.map((row, i) => [row, i]));
+  return { isShown, folds, numRows: used.length, row: model.row.map((row) => place.get(row)) };
+}
+
+function countBelow(model, node) {
+  return model.children[node].reduce((sum, child) => sum + (child < model.n ? 1 + countBelow(model, child) : 0), 0);
+}

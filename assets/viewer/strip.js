@@ -1,0 +1,76 @@
+// The output so far: the end of the prompt, then one segment per step. A click on a segment goes to its step.
+
+const PROMPT_TAIL = 24;
+const STRIP_LABEL_CELLS = 40;
+
+function createStrip(store) {
+  const list = el("ol", { class: "dtx-segments" });
+  const box = el("div", { class: "dtx-strip", role: "group", "aria-label": "Output, step by step" }, list);
+  let segments = [], head = null;
+
+  function token(id, kind) {
+    const text = store.label(id);
+    return el("bdi", { class: "dtx-token is-" + kind + " is-kind-" + store.kind(id), title: shorten(text, 60) },
+      ...spanParts(shorten(text, STRIP_LABEL_CELLS)));
+  }
+
+  // The prompt's last tokens and the token that the prompt pass chose: the root of step 1.
+  function drawHead() {
+    const ids = store.header.prompt_tokens, tail = ids.slice(-PROMPT_TAIL), hidden = ids.length - tail.length;
+    head = el("li", { class: "dtx-segment is-prompt" },
+      hidden ? el("span", { class: "dtx-count" }, "\u2026 " + hidden + " more ") : null,
+      ...tail.map((id) => token(id, "prompt")), token(store.header.first_token, "own"));
+    list.append(head);
+  }
+
+  function drawSegment(step, index) {
+    const isComplete = step.emitted.length === step.path.length;
+    const accepted = step.emitted.length - (isComplete ? 1 : 0);
+    const what = `step ${index + 1}: ${accepted} accepted` + (isComplete ? " and the target's own token" : ", cut here");
+    const tokens = step.emitted.map((id, k) => token(id, isComplete && k === step.emitted.length - 1 ? "own" : "accepted"));
+    return el("li", { class: "dtx-segment" + (index % 2 ? " is-odd" : ""), "data-step": index, title: what },
+      el("sup", { class: "dtx-count" }, "+" + step.emitted.length), ...tokens);
+  }
+
+  function draw() {
+    fill(list);
+    segments = []; head = null;
+    if (!store.header) return;
+    drawHead();
+    append();
+  }
+
+  function append() {
+    if (!head) { draw(); return; }
+    while (segments.length < store.steps.length) {
+      const segment = drawSegment(store.steps[segments.length], segments.length);
+      segments.push(segment);
+      list.append(segment);
+    }
+    mark();
+  }
+
+  // The step on screen, what lies before it (its prefix), and its root: the last token before it.
+  function mark() {
+    segments.forEach((segment, index) => {
+      const isCurrent = index === store.at;
+      segment.classList.toggle("is-current", isCurrent);
+      segment.classList.toggle("is-future", index > store.at);
+      segment.classList.toggle("is-root-holder", index === store.at - 1);
+      if (isCurrent) segment.setAttribute("aria-current", "step");
+      else segment.removeAttribute("aria-current");
+    });
+    if (head) head.classList.toggle("is-root-holder", store.at === 0 && segments.length > 0);
+    const current = segments[store.at];
+    if (current) box.scrollTop = Math.max(0, current.offsetTop - list.offsetTop - box.clientHeight + current.offsetHeight + 24);
+  }
+
+  function link() { box.classList.toggle("is-linking", store.active() !== null && store.step() !== null); }
+
+  box.addEventListener("click", (event) => {
+    const segment = event.target.closest("[data-step]");
+    if (segment) store.go(Number(segment.dataset.step));
+  });
+
+  return { element: box, draw, append, mark, link };
+}
