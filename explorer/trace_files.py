@@ -40,21 +40,21 @@ def read_bytes(path: Path) -> bytes:
         raise TraceError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def unpack(data: bytes) -> str:
-    """Trace bytes, gzipped or plain, as text; never inflates more than MAX_TRACE_BYTES."""
+def unpack(data: bytes, max_bytes: int = MAX_TRACE_BYTES) -> str:
+    """Trace bytes, gzipped or plain, as text; never inflates more than ``max_bytes``."""
     if data[:2] == b"\x1f\x8b":
-        data = _inflate(data)
-    if len(data) > MAX_TRACE_BYTES:
-        raise TraceError(f"the trace is larger than {MAX_TRACE_BYTES // 2**20} MiB")
+        data = _inflate(data, max_bytes)
+    if len(data) > max_bytes:
+        raise TraceError(f"the trace is larger than {max_bytes // 2**20} MiB")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise TraceError("not a trace: the file is not UTF-8 text") from error
 
 
-def _inflate(data: bytes) -> bytes:
+def _inflate(data: bytes, max_bytes: int) -> bytes:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            return file.read(MAX_TRACE_BYTES + 1)
+            return file.read(max_bytes + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise TraceError(f"not a trace: the gzip data is broken ({error})") from error

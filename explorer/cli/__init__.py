@@ -1,0 +1,1 @@
+"""Commands of ``python -m explorer``, one file each; torch is imported only when one runs."""

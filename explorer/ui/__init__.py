@@ -1,0 +1,1 @@
+"""The page: gradio lives only here and in app.py."""

@@ -1,0 +1,89 @@
+"""The app: one page over one runner, with the launch settings that keep it offline, private and quiet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from typing import Any
+
+import gradio as gr
+
+from explorer.config import repo_path
+from explorer.runner_events import Event, RunRequest, Status
+from explorer.ui.context import Context, RunsRequests
+from explorer.ui.controls import method_forms
+from explorer.ui.options import AppOptions
+from explorer.ui.pages.explore import TITLE, build_explore_page
+from explorer.ui.store import Library, TraceStore
+
+MAX_THREADS = 16
+UPLOAD_SECONDS = 3600  # how long an uploaded file lies in Gradio's cache
+
+
+class LazyRunner:
+    """The runner, imported on a thread of its own: torch and transformers take seconds that nobody should wait for."""
+
+    def __init__(self) -> None:
+        self._runner: RunsRequests | None = None
+        self._lock = threading.Lock()
+
+    def warm_up(self) -> None:
+        """Begin to import the runner now, in the background."""
+        threading.Thread(target=self._load, name="runner-import", daemon=True).start()
+
+    def run(self, request: RunRequest) -> Generator[Event, None, None]:
+        """Events of one run, the first one at once."""
+        if self._runner is None:
+            yield Status("starting the engine")
+        yield from self._load().run(request)
+
+    def _load(self) -> RunsRequests:
+        with self._lock:
+            if self._runner is None:
+                from explorer.runner import Runner
+
+                self._runner = Runner()
+            return self._runner
+
+
+def build_app(runner: RunsRequests, options: AppOptions) -> tuple[gr.Blocks, dict[str, Any]]:
+    """The page over ``runner``, and the keyword arguments for its ``launch``."""
+    store = TraceStore(Library(options.traces_dir), options.max_kept_runs)
+    context = Context(options, runner, store, method_forms())
+    with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(UPLOAD_SECONDS,) * 2) as demo:
+        build_explore_page(context)
+    demo.queue(max_size=options.max_waiting, default_concurrency_limit=4, api_open=False)
+    return demo, launch_settings(options)
+
+
+def launch_settings(options: AppOptions) -> dict[str, Any]:
+    """Arguments of ``Blocks.launch``: no run history in browsers, no stack traces, no files served but our own."""
+    return {
+        "server_name": options.host,
+        "server_port": options.port,
+        "share": options.is_shared,
+        "max_threads": MAX_THREADS,
+        "show_error": False,
+        "run_history": False,
+        "allowed_paths": [],
+        "blocked_paths": [str(repo_path())],
+        "max_file_size": f"{options.max_upload_mb}mb",
+        "enable_monitoring": False,
+        "strict_cors": True,
+        "footer_links": [],
+        "state_session_capacity": 500,
+        "theme": page_theme(),
+        "css_paths": str(repo_path("explorer", "ui", "page.css")),
+    }
+
+
+def page_theme() -> gr.themes.Base:
+    """Gradio's default theme with system fonts only, so that no font is ever fetched."""
+    return gr.themes.Default(
+        font=["system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"],
+        font_mono=["ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"],
+        primary_hue="blue",
+        spacing_size="sm",
+        radius_size="sm",
+        text_size="sm",
+    )

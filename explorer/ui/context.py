@@ -1,0 +1,109 @@
+"""What every handler is given: the runner, the traces, the operator's limits and the shape of the form."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from explorer.config import TargetPreset
+from explorer.errors import PromptError, SettingError
+from explorer.runner_events import Event, RunRequest
+from explorer.ui.controls import COMMON, Field, MethodForm, fields, offered_methods, setting_text
+from explorer.ui.options import AppOptions
+from explorer.ui.store import TraceStore
+
+MAX_SETTING_CHARS = 200
+
+
+class RunsRequests(Protocol):
+    """What the page needs of explorer.runner.Runner."""
+
+    def run(self, request: RunRequest) -> Generator[Event, None, None]:
+        """Events of one run; closing the iterator frees the device within a step."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a visitor asked for, checked against what the operator allows. ``settings`` are --set strings."""
+
+    prompt: str
+    system: str | None
+    method: MethodForm
+    target: TargetPreset
+    preset: str
+    max_new_tokens: int
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Context:
+    """One app. Visitors share the runner and the store; everything else of a run is its own."""
+
+    options: AppOptions
+    runner: RunsRequests
+    store: TraceStore
+    forms: tuple[MethodForm, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The generated controls in the order of the form."""
+        return tuple(fields(self.forms))
+
+    def form(self, name: object) -> MethodForm:
+        """The method of that name; raises SettingError for any other."""
+        for form in self.forms:
+            if form.name == name:
+                return form
+        raise SettingError(f"unknown method {str(name)[:80]!r}; allowed: {', '.join(form.name for form in self.forms)}")
+
+    def choices(self, values: tuple[Any, ...]) -> Choices:
+        """The form's values, in the form's order, as checked choices.
+
+        Raises SettingError or PromptError: a browser may send anything, whatever the page offered it.
+        """
+        common, rest = values[: len(COMMON)], values[len(COMMON) :]
+        form = dict(zip(COMMON, common, strict=True))
+        target, method = self.options.target(form["target"]), self.form(form["method"])
+        if method.name not in [name for _, name in offered_methods(self.forms, target)]:
+            raise SettingError(f"{target.label} has no {method.label} drafter here; choose another method or target")
+        generated = {item: value for item, value in zip(self.fields, rest, strict=True) if item.method == method.name}
+        return Choices(
+            prompt=self._prompt(form["prompt"]),
+            system=self._text(form["system"], "system prompt").strip() or None,
+            method=method,
+            target=target,
+            preset=str(form["preset"]),
+            max_new_tokens=self._count(form["max_new_tokens"]),
+            settings=_setting_texts(generated),
+        )
+
+    def _prompt(self, value: object) -> str:
+        text = self._text(value, "prompt")
+        if not text.strip():
+            raise PromptError("The prompt is empty: write one, or pick an example.")
+        return text
+
+    def _text(self, value: object, what: str) -> str:
+        text = "" if value is None else value
+        if not isinstance(text, str):
+            raise PromptError(f"The {what} must be text.")
+        limit = self.options.max_prompt_chars
+        if len(text) > limit:
+            raise PromptError(f"The {what} has {len(text):,} characters; this server takes at most {limit:,}.")
+        return text
+
+    def _count(self, value: object) -> int:
+        limit = self.options.max_new_tokens
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= limit:
+            raise SettingError(f"Max new tokens must be a whole number from 1 to {limit}, not {str(value)[:40]}.")
+        return int(value)
+
+
+def _setting_texts(generated: Mapping[Field, Any]) -> dict[str, str]:
+    texts = {}
+    for item, value in generated.items():
+        text = setting_text(value)
+        if text is not None:
+            texts[item.setting.name] = text[:MAX_SETTING_CHARS]
+    return texts

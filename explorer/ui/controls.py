@@ -1,0 +1,93 @@
+"""The form: what a visitor can choose. A method's own controls are generated from the Settings it describes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from explorer.config import AUTO, PUBLISHED, Setting, TargetPreset, describe
+
+COMMON = ("prompt", "method", "target", "preset", "system", "max_new_tokens")
+PRESET_LABELS = {"small": "small (CPU)", PUBLISHED: "as published"}
+
+
+@dataclass(frozen=True)
+class MethodForm:
+    """One method as the form shows it."""
+
+    name: str
+    label: str
+    needs_drafter: bool
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One generated control: ``name`` is method.setting."""
+
+    name: str
+    method: str
+    setting: Setting
+
+
+def method_forms() -> tuple[MethodForm, ...]:
+    """Every registered method in its order; imports torch."""
+    from explorer.methods.registry import METHODS
+
+    return tuple(
+        MethodForm(method.name, method.label, method.needs_drafter, describe(method.Settings))
+        for method in METHODS.values()
+    )
+
+
+def fields(forms: tuple[MethodForm, ...]) -> Iterator[Field]:
+    """The generated controls of all methods in the order of the form."""
+    for form in forms:
+        for setting in form.settings:
+            yield Field(f"{form.name}.{setting.name}", form.name, setting)
+
+
+def offered_methods(forms: tuple[MethodForm, ...], target: TargetPreset) -> list[tuple[str, str]]:
+    """(label, name) of the methods that the target has a drafter for, or that need none."""
+    return [(form.label, form.name) for form in forms if not form.needs_drafter or form.name in target.drafters]
+
+
+def offered_presets(target: TargetPreset) -> list[tuple[str, str]]:
+    """(label, name) of the setting presets of a target."""
+    names = dict.fromkeys([*target.settings, PUBLISHED])
+    return [(PRESET_LABELS.get(name, name), name) for name in names]
+
+
+def preset_value(target: TargetPreset, preset: str, field: Field, device_type: str) -> Any:
+    """What a control stands at under a preset: the target's value, else the method's own."""
+    return target.method_settings(field.method, device_type, preset).get(field.setting.name, field.setting.default)
+
+
+def make_control(setting: Setting, value: Any) -> gr.components.Component:
+    """The control for one setting: a slider where both bounds are known, else a number, checkbox, list or text."""
+    label = setting.name.replace("_", " ")
+    shared: dict[str, Any] = {"label": label, "info": setting.help or None}
+    if setting.allow_auto:
+        return gr.Textbox(str(value), placeholder=AUTO, max_lines=1, **shared)
+    if setting.kind == "bool":
+        return gr.Checkbox(bool(value), **shared)
+    if setting.kind == "choice":
+        return gr.Dropdown(list(setting.choices), value=value, **shared)
+    step = setting.step or (1 if setting.kind == "int" else None)
+    if setting.min is not None and setting.max is not None:
+        return gr.Slider(setting.min, setting.max, value=value, step=step, **shared)
+    return gr.Number(value, precision=0 if setting.kind == "int" else None, step=step or 1, **shared)
+
+
+def setting_text(value: object) -> str | None:
+    """A control's value as ``--set`` would write it; None where the visitor left it empty."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

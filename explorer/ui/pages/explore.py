@@ -1,0 +1,194 @@
+"""The first page: a recorded run is on screen at once, and the form beside it makes a run of the visitor's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from explorer.config import repo_path
+from explorer.errors import SettingError
+from explorer.ui import handlers
+from explorer.ui.context import Context
+from explorer.ui.controls import make_control, offered_methods, offered_presets, preset_value
+from explorer.ui.status import status, status_line
+from explorer.ui.viewer_component import DOWNLOAD_EVENT, handle, trace_viewer
+
+TITLE = "Draft Tree Explorer"
+INTRO = "A small drafter guesses a tree of tokens; the large target checks all of it in one pass."
+DEFAULT_METHOD = "eagle2"
+DEFAULT_MAX_NEW_TOKENS = 128
+DEVICE = "device"  # one concurrency id: the device does one run at a time, later ones wait in the queue
+WELCOME = "No recorded runs are here yet. Type a prompt and press Run."
+DOWNLOAD_JS = f"() => {{ document.querySelector('#viewer').dispatchEvent(new Event('{DOWNLOAD_EVENT}')); }}"
+
+TOGGLE_JS = "() => { document.querySelector('#page').classList.toggle('without-form'); }"
+# On a phone the form stands below the viewer, so a run that starts brings its status line into sight.
+SHOW_STATUS_JS = "() => { document.querySelector('#status').scrollIntoView({block: 'nearest'}); }"
+AFTER_PAINT_JS = (
+    "() => new Promise(done => setTimeout(() => done([]), 1000))"  # plotly.js is 4.6 MB: the viewer comes first
+)
+PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+
+
+@dataclass(frozen=True)
+class Form:
+    """The components of the form, in the order of ``controls.COMMON`` and ``Context.fields``."""
+
+    common: list[Any]
+    generated: list[Any]
+    groups: list[Any]
+    run: gr.Button
+    stop: gr.Button
+
+
+def prompt_examples() -> list[tuple[str, str]]:
+    """(label, text) of the prompts to try; raises SettingError where the file is missing or wrong."""
+    path = repo_path("assets", "presets", "prompts.json")
+    try:
+        return [(entry["label"], entry["text"]) for entry in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SettingError(f"the prompt examples {path} cannot be read: {error!r}") from error
+
+
+def build_explore_page(context: Context) -> None:
+    """Lay the page out and wire it; call inside a Blocks context."""
+    with gr.Row(elem_id="top"):
+        toggle = gr.Button("☰", elem_id="toggle-form", size="sm", min_width=36)
+        gr.HTML(f"<h1>{TITLE}</h1><p>{INTRO}</p>", elem_id="title")
+        picker = _picker(context)
+    with gr.Row(elem_id="page"):
+        with gr.Column(elem_id="form"):
+            form = _form(context)
+        with gr.Column(elem_id="main"):
+            first = next(iter(context.store.library), None)
+            line = status_line(_first_status(context), elem_id="status")
+            viewer = trace_viewer(context.store, handle(first.name) if first else None, elem_id="viewer")
+            with gr.Row(elem_id="files"):
+                download = gr.Button("Download this trace", size="sm", min_width=80)
+                upload = gr.UploadButton("Open a trace file", file_types=[".json", ".gz"], size="sm", min_width=80)
+            plot = gr.Plot(visible=False, show_label=False, elem_id="summary")
+    screen = [viewer, line, form.run, form.stop, plot, picker]
+    _wire_run(context, form, screen)
+    _wire_form(context, form)
+    _wire_load(context, screen)
+    picker.input(_bind(handlers.open_recording, context), picker, screen, **PRIVATE)
+    upload.upload(_bind(handlers.open_upload, context), upload, screen, **PRIVATE)
+    download.click(None, js=DOWNLOAD_JS, **PRIVATE)
+    toggle.click(None, js=TOGGLE_JS, **PRIVATE)
+
+
+def _form(context: Context) -> Form:
+    target = context.options.targets[0]
+    methods, presets = offered_methods(context.forms, target), offered_presets(target)
+    names = [name for _, name in methods]
+    chosen = DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
+    preset = target.default_preset.get(context.options.device_type, presets[-1][1])
+    method = gr.Radio(methods, value=chosen, label="Method", elem_id="method")
+    prompt = gr.Textbox(
+        label="Prompt", lines=3, max_lines=8, placeholder="Ask the target something …", elem_id="prompt"
+    )
+    with gr.Row(elem_id="actions"):
+        run = gr.Button("Run", variant="primary", min_width=80, elem_id="run")
+        stop = gr.Button("Stop", variant="stop", min_width=80, interactive=False, elem_id="stop")
+    examples = prompt_examples()
+    gr.Examples(
+        [[text] for _, text in examples],
+        [prompt],
+        label="Prompts to try",
+        example_labels=[title for title, _ in examples],
+        api_visibility="private",
+        elem_id="examples",
+    )
+    with gr.Accordion("Settings", open=False, elem_id="settings"):
+        labels = [(item.label, item.name) for item in context.options.targets]
+        picked = gr.Dropdown(labels, value=target.name, label="Target", elem_id="target")
+        preset_radio = gr.Radio(presets, value=preset, label="Tree size", elem_id="preset")
+        generated, groups = _method_controls(context, chosen, preset)
+        limit = context.options.max_new_tokens
+        count = gr.Slider(
+            1, limit, value=min(DEFAULT_MAX_NEW_TOKENS, limit), step=1, label="Max new tokens", elem_id="max-new-tokens"
+        )
+        system = gr.Textbox(label="System prompt", lines=2, max_lines=6, placeholder="none", elem_id="system")
+    return Form([prompt, method, picked, preset_radio, system, count], generated, groups, run, stop)
+
+
+def _method_controls(context: Context, chosen: str, preset: str) -> tuple[list[Any], list[Any]]:
+    """The generated controls, and one group per method that has any; only the chosen method's group is visible."""
+    target, generated, groups = context.options.targets[0], [], []
+    for form in context.forms:
+        if not form.settings:
+            continue
+        with gr.Group(visible=form.name == chosen, elem_classes="method-settings") as group:
+            for item in context.fields:
+                if item.method == form.name:
+                    value = preset_value(target, preset, item, context.options.device_type)
+                    generated.append(make_control(item.setting, value))
+        groups.append(group)
+    return generated, groups
+
+
+def _picker(context: Context) -> gr.Dropdown:
+    recordings = list(context.store.library)
+    return gr.Dropdown(
+        [(item.title or item.name, item.name) for item in recordings],
+        value=recordings[0].name if recordings else None,
+        label="Recorded runs",
+        container=False,
+        interactive=True,
+        elem_id="picker",
+    )
+
+
+def _first_status(context: Context) -> str:
+    first = next(iter(context.store.library), None)
+    return status("idle", handlers.recording_text(context, first) if first else WELCOME)
+
+
+def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
+    run = gr.on(
+        [form.run.click, form.common[0].submit],
+        _bind(handlers.run_trace, context),
+        [*form.common, *form.generated],
+        screen,
+        concurrency_id=DEVICE,
+        concurrency_limit=1,
+        trigger_mode="once",
+        show_progress="minimal",
+        show_progress_on=screen[1],
+        api_visibility="private",
+    )
+    form.run.click(None, js=SHOW_STATUS_JS, **PRIVATE)
+    form.stop.click(_bind(handlers.stop_run, context), screen[0], screen, cancels=[run], queue=False, **PRIVATE)
+
+
+def _wire_form(context: Context, form: Form) -> None:
+    _, method, target, preset, *_ = form.common
+    private = PRIVATE | {"queue": False}
+    method.change(_bind(handlers.method_visibility, context), method, form.groups, **private)
+    outputs = [method, preset, *form.generated]
+    target.input(_bind(handlers.apply_target, context), [target, method], outputs, **private)
+    preset.input(_bind(handlers.apply_preset, context), [target, preset], form.generated, **private)
+
+
+def _wire_load(context: Context, screen: list[Any]) -> None:
+    def restore(request: gr.Request) -> handlers.Screen:
+        return handlers.open_from_query(context, request)
+
+    def summarise(request: gr.Request) -> Any:
+        return handlers.summary_from_query(context, request)
+
+    page = gr.context.Context.root_block
+    page.load(restore, None, screen, queue=False, **PRIVATE)
+    page.load(summarise, None, screen[4], queue=False, js=AFTER_PAINT_JS, **PRIVATE)
+
+
+def _bind(handler: Callable[..., Any], context: Context) -> Callable[..., Any]:
+    """The handler with its context filled in, under its own name (Gradio reads the name)."""
+    bound = partial(handler, context)
+    bound.__name__ = handler.__name__  # type: ignore[attr-defined]
+    return bound

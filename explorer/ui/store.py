@@ -1,0 +1,153 @@
+"""Which traces the page can show: recorded ones by name, a visitor's own runs by an id nobody can guess."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+from explorer.errors import TraceError
+from explorer.metrics import compute_stats
+from explorer.trace import Label, Output, Step, Trace, read_trace
+
+ID_BYTES = 16
+NUM_PARSED_RECORDINGS = 16
+UNKNOWN_ID = "This run is no longer kept on the server. Start it again, or open the trace file if you saved one."
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One entry of the manifest; ``name`` is its public id, the file name without its endings."""
+
+    name: str
+    title: str
+    method: str
+    target: str
+    device: str
+    date: str
+    path: Path
+
+
+class Library:
+    """The recorded traces of a folder with a ``manifest.json``; only names from the manifest can be opened."""
+
+    def __init__(self, folder: Path) -> None:
+        self._recordings = {item.name: item for item in _read_manifest(folder)}
+        self._read = lru_cache(maxsize=NUM_PARSED_RECORDINGS)(read_trace)
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter(self._recordings.values())
+
+    def __len__(self) -> int:
+        return len(self._recordings)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._recordings
+
+    def __getitem__(self, name: str) -> Recording:
+        return self._recordings[name]
+
+    def trace(self, name: str) -> Trace:
+        """The parsed trace, kept for the next visitor; raises TraceError where the file is missing or broken."""
+        return self._read(self._recordings[name].path)
+
+
+@dataclass
+class _Run:
+    trace: Trace
+    steps: list[Step] = field(default_factory=list)
+    vocab: dict[str, Label] = field(default_factory=dict)
+    is_done: bool = False
+
+    def snapshot(self) -> Trace:
+        """The run so far as a trace of its own; the caller may read it while further steps arrive."""
+        if self.is_done:
+            return self.trace
+        steps = list(self.steps)
+        tokens = [self.trace.first_token, *(token for step in steps for token in step.emitted)]
+        baseline_speed = self.trace.baseline.tokens_per_second if self.trace.baseline else None
+        return replace(
+            self.trace,
+            steps=steps,
+            vocab=self.trace.vocab | self.vocab,
+            output=Output(tokens, self.trace.output.text),
+            stats=compute_stats(steps, len(tokens), baseline_speed),
+        )
+
+
+class TraceStore:
+    """Runs by id, the least recently used forgotten first. Every method may be called from any thread."""
+
+    def __init__(self, library: Library, max_runs: int) -> None:
+        self.library = library
+        self._max_runs = max_runs
+        self._runs: OrderedDict[str, _Run] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, trace: Trace, *, is_done: bool = False) -> str:
+        """Keep a run that has just started (or is complete) and return its id."""
+        run_id = secrets.token_urlsafe(ID_BYTES)
+        with self._lock:
+            self._runs[run_id] = _Run(trace, list(trace.steps), is_done=is_done)
+            while len(self._runs) > self._max_runs:
+                self._runs.popitem(last=False)
+        return run_id
+
+    def append(self, run_id: str, step: Step, vocab: dict[str, Label]) -> int:
+        """Add a step with the labels it brought; returns the number of steps. A forgotten run stays forgotten."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            if run is None:
+                return step.index + 1
+            run.steps.append(step)
+            run.vocab.update(vocab)
+            return len(run.steps)
+
+    def finish(self, run_id: str, trace: Trace) -> None:
+        """Replace the run by its complete trace."""
+        with self._lock:
+            if run_id in self._runs:
+                self._runs[run_id] = _Run(trace, is_done=True)
+
+    def cancel(self, run_id: str, stop: str = "cancelled") -> None:
+        """Close a run where it stands; nothing happens to one that is complete."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            if run is not None and not run.is_done:
+                self._runs[run_id] = _Run(replace(run.snapshot(), stop=stop), is_done=True)
+
+    def get(self, trace_id: str) -> tuple[Trace, bool]:
+        """The trace and whether it is complete; raises TraceError for an id that is not known (any more)."""
+        if trace_id in self.library:
+            return self.library.trace(trace_id), True
+        with self._lock:
+            run = self._runs.get(trace_id)
+            if run is None:
+                raise TraceError(UNKNOWN_ID)
+            self._runs.move_to_end(trace_id)
+            return run.snapshot(), run.is_done
+
+
+def _read_manifest(folder: Path) -> list[Recording]:
+    """The manifest's entries; an absent manifest is an empty library, a broken one raises TraceError."""
+    path = folder / "manifest.json"
+    if not path.exists():
+        return []
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        entries = entries["traces"] if isinstance(entries, dict) else entries
+        return [_recording(entry, folder) for entry in entries]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TraceError(f"the manifest {path} cannot be read: {error!r}") from error
+
+
+def _recording(entry: dict[str, object], folder: Path) -> Recording:
+    file = str(entry["file"])
+    if Path(file).name != file:
+        raise ValueError(f"{file!r} is not a plain file name")
+    text = {key: str(entry.get(key) or "") for key in ("title", "method", "target", "device", "date")}
+    return Recording(name=file.split(".")[0], path=folder / file, **text)

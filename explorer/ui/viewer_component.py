@@ -1,0 +1,127 @@
+"""The step viewer as a Gradio component: a static shell, a small handle as value, data through server functions.
+
+Server functions bypass the queue and answer anybody who can reach the server, with any JSON: so they take one string,
+check every part of it, open ids only from the store (never a path), and answer with JSON text in every case.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from explorer.errors import ExplorerError, TraceError
+from explorer.trace import to_json
+from explorer.ui.store import TraceStore
+from explorer.views.viewer import SHELL, view_payload, viewer_js
+
+MAX_PAYLOAD_CHARS = 400
+MAX_ID_CHARS = 100
+DOWNLOAD_EVENT = "explorer-download"
+
+# The page's download button sends the viewer an event; the file is made in the browser, so nothing is written here.
+_DOWNLOAD_JS = """
+document.querySelector('#viewer').addEventListener('%s', async () => {
+  const id = JSON.parse(props.value || '{}').id;
+  if (!id) return;
+  const answer = JSON.parse(await server.get_trace(JSON.stringify({id})));
+  if (answer.error) { window.alert(answer.error); return; }
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([answer.trace], {type: 'application/json'}));
+  link.download = answer.name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+});
+"""
+
+
+@dataclass(frozen=True)
+class ViewRequest:
+    """What the viewer asks for: the steps of ``trace_id`` from number ``start`` on."""
+
+    trace_id: str
+    start: int
+
+
+def trace_viewer(store: TraceStore, value: str | None = None, **kwargs: Any) -> gr.HTML:
+    """The viewer over ``store`` (no gr.HTML subclass: Gradio writes a .pyi file beside each one)."""
+
+    def get_view(payload: Any) -> str:
+        return answer_view(store, payload)
+
+    def get_trace(payload: Any) -> str:
+        return answer_trace(store, payload)
+
+    return gr.HTML(
+        value,
+        html_template=SHELL,
+        js_on_load=viewer_js() + _DOWNLOAD_JS % DOWNLOAD_EVENT,
+        apply_default_css=False,
+        server_functions=[get_view, get_trace],
+        **kwargs,
+    )
+
+
+def handle(trace_id: str, steps: int = 0, version: int = 0, step: int | None = None) -> str:
+    """The viewer's value: which trace, how many steps there are now, a version to notice changes, where to stand."""
+    value: dict[str, Any] = {"id": trace_id, "steps": steps, "v": version}
+    if step is not None:
+        value["step"] = step
+    return json.dumps(value)
+
+
+def read_handle(value: object) -> str:
+    """The trace id in a handle that came back from a browser; an unreadable one is an empty id."""
+    if not isinstance(value, str) or len(value) > MAX_PAYLOAD_CHARS:
+        return ""
+    try:
+        trace_id = json.loads(value).get("id")
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return trace_id if isinstance(trace_id, str) else ""
+
+
+def answer_view(store: TraceStore, payload: object) -> str:
+    """View JSON of the steps asked for, or ``{"error": sentence}``."""
+    try:
+        request = _read(payload)
+        trace, is_done = store.get(request.trace_id)
+    except ExplorerError as error:
+        return _error(error)
+    view = view_payload(trace, request.start, is_done=is_done, trace_id=request.trace_id)
+    return json.dumps(view, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def answer_trace(store: TraceStore, payload: object) -> str:
+    """``{"name": file name, "trace": the whole trace file as text}``, or ``{"error": sentence}``."""
+    try:
+        request = _read(payload)
+        trace, _ = store.get(request.trace_id)
+    except ExplorerError as error:
+        return _error(error)
+    name = request.trace_id if request.trace_id in store.library else f"trace-{trace.method}"
+    return json.dumps({"name": f"{name}.json", "trace": to_json(trace)}, ensure_ascii=False)
+
+
+def _read(payload: object) -> ViewRequest:
+    """The request in a payload of unknown make; raises TraceError for anything but ``{"id": text, "from": number}``."""
+    if not isinstance(payload, str) or len(payload) > MAX_PAYLOAD_CHARS:
+        raise TraceError(f"a request is JSON text of at most {MAX_PAYLOAD_CHARS} characters")
+    try:
+        raw = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise TraceError("a request is JSON text") from error
+    if not isinstance(raw, dict):
+        raise TraceError("a request is a JSON object")
+    trace_id, start = raw.get("id"), raw.get("from", 0)
+    if not isinstance(trace_id, str) or not 0 < len(trace_id) <= MAX_ID_CHARS:
+        raise TraceError("a request needs the id of a trace")
+    if isinstance(start, bool) or not isinstance(start, int) or start < 0:
+        raise TraceError("a request's from is a whole number, 0 or more")
+    return ViewRequest(trace_id, start)
+
+
+def _error(error: ExplorerError) -> str:
+    return json.dumps({"error": str(error)}, ensure_ascii=False)

@@ -1,0 +1,62 @@
+"""A runner without a model: plays a synthetic trace through the same events as explorer.runner."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+
+from explorer.errors import ExplorerError
+from explorer.runner_events import (
+    BaselineProgress,
+    Event,
+    Finished,
+    Notice,
+    RunRequest,
+    Started,
+    Status,
+    Stepped,
+)
+from explorer.trace import Output, Trace
+
+
+@dataclass
+class FakeRunner:
+    """Plays ``trace`` with ``step_ms`` between events; remembers requests and whether each run was closed.
+
+    error: raised instead of the first step.
+    """
+
+    trace: Trace
+    step_ms: float = 0.0
+    error: Exception | None = None
+    requests: list[RunRequest] = field(default_factory=list)
+    num_closed: int = 0
+    device: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, request: RunRequest) -> Generator[Event, None, None]:
+        """One run; the device is free again when the generator is closed, however that comes about."""
+        self.requests.append(request)
+        with self.device:
+            try:
+                yield from self._play(request)
+            finally:
+                self.num_closed += 1
+
+    def _play(self, request: RunRequest) -> Generator[Event, None, None]:
+        yield Status("loading the target", 0.5)
+        yield Notice("depth must be at most 8, not 99: 8 is used")
+        yield BaselineProgress(5, request.max_new_tokens)
+        if self.error is not None:
+            raise self.error
+        trace = replace(self.trace, prompt=replace(self.trace.prompt, text=request.prompt or ""))
+        yield Started(replace(trace, steps=[], output=Output([trace.first_token], "")))
+        for step in trace.steps:
+            time.sleep(self.step_ms / 1000)
+            yield Stepped(step, {})
+        yield Finished(trace)
+
+
+class UserMistake(ExplorerError):
+    """An error with a sentence for the visitor."""
