@@ -38,9 +38,9 @@ function createCard(store) {
   }
 
   function bar(value, kind) {
-    return svg("svg", { class: "dtx-probbar is-" + kind, width: 46, height: 8, "aria-hidden": "true" },
-      svg("rect", { class: "dtx-barback", x: 0.5, y: 0.5, width: 45, height: 7 }),
-      svg("rect", { class: "dtx-barfill", x: 0.5, y: 0.5, width: (45 * clamp(value, 0, 1)).toFixed(1), height: 7 }));
+    return svg("svg", { class: "dtx-probbar is-" + kind, width: 38, height: 8, "aria-hidden": "true" },
+      svg("rect", { class: "dtx-barback", x: 0.5, y: 0.5, width: 37, height: 7 }),
+      svg("rect", { class: "dtx-barfill", x: 0.5, y: 0.5, width: (37 * clamp(value, 0, 1)).toFixed(1), height: 7 }));
   }
 
   function drawAttention(step, node) {

@@ -30,8 +30,9 @@ function mountViewer(adapter) {
   const spoken = el("p", { class: "dtx-spoken", "aria-live": "polite" });
 
   fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-body" }, numbers.element,
+    legend.element,
     el("div", { class: "dtx-main" },
-      el("section", { class: "dtx-treebox", "aria-label": "Draft tree" }, legend.element, tree.element), mask.element, card.element),
+      el("section", { class: "dtx-treebox", "aria-label": "Draft tree" }, tree.element), mask.element, card.element),
     caption, transport.element, strip.element, spoken, keys.sheet));
   if (adapter.scheme) root.setAttribute("data-scheme", adapter.scheme);
 
@@ -58,11 +59,20 @@ function mountViewer(adapter) {
   function describe() {
     const step = store.step(), active = store.active();
     if (!step) { caption.textContent = store.message; return; }
-    if (active === null) { fill(caption, el("b", {}, "Step " + (store.at + 1) + ". "), step.captions[0]); return; }
+    if (active === null) {
+      fill(caption, el("b", {}, "Step " + (store.at + 1) + ". "), step.captions[0], el("small", {}, timesOf(step)));
+      return;
+    }
     const model = modelOf(step);
     const attention = attentionOf(step, active);
     fill(caption, el("b", {}, el("bdi", {}, shorten(store.label(model.token[active]), 24)), ". "),
       reasonOf(step, active), attention ? " " + attention + "." : "");
+  }
+
+  function timesOf(step) {
+    const { draft, verify, commit, other } = step.ms;
+    const total = draft.reduce((sum, each) => sum + each, 0);
+    return `draft ${total.toFixed(1)} ms \u00b7 verify ${verify.toFixed(1)} ms \u00b7 rest ${(commit + other).toFixed(1)} ms`;
   }
 
   function speak(changed) {
@@ -92,12 +102,12 @@ function mountViewer(adapter) {
     const steps = store.steps.slice(0, payload.from).concat(payload.steps);
     const last = steps.length - 1;
     const start = wished === undefined ? store.at : wished;
-    const isFirst = store.header === null;
-    const isFollowing = isFirst ? !payload.done : store.follow && !store.done;
+    const isFollowing = store.header === null ? !payload.done : store.follow && !store.done;
+    const at = clamp(isFollowing ? last : start, 0, Math.max(0, last));
     store.set({
       ...(payload.header ? { header: payload.header } : {}),
       facts: payload.facts, steps, done: payload.done, message: "",
-      follow: isFollowing, at: clamp(isFollowing ? last : start, 0, Math.max(0, last)), hover: null,
+      follow: isFollowing, at, hover: null, ...(at === store.at ? {} : { pin: null, unfolded: new Set() }),
     });
   }
 

@@ -1,6 +1,6 @@
 // The tree mask of the verify pass: row i may see column j. The prefix, which all rows see, is one collapsed column.
 
-const MASK_HEAD = 16, PREFIX_WIDTH = 20, PREFIX_GAP = 3, MAX_CELL = 22, LABELLED_CELL = 9, LABEL_CELLS = 9;
+const MASK_HEAD = 16, PREFIX_WIDTH = 20, PREFIX_GAP = 3, MAX_CELL = 22, LABELLED_CELL = 10, LABEL_WIDTH = 86, LABEL_CELLS = 9;
 
 function createMask(store, onOrder) {
   const canvas = svg("svg", { class: "dtx-mask", role: "img" });
@@ -30,9 +30,11 @@ function createMask(store, onOrder) {
         parts.push(cell);
       }
     }
-    fill(canvas, ...parts);
+    const frame = svg("rect", { class: "dtx-frame", x: shape.left + PREFIX_WIDTH + PREFIX_GAP - 1, y: MASK_HEAD - 1,
+      width: n * shape.cell + 1.5, height: n * shape.cell + 1.5 });
+    fill(canvas, ...parts, frame);
     canvas.setAttribute("width", shape.width);
-    canvas.setAttribute("height", MASK_HEAD + n * shape.cell);
+    canvas.setAttribute("height", MASK_HEAD + n * shape.cell + 2);
     const set = cells.length;
     canvas.setAttribute("aria-label", `Tree mask, ${n} rows, ${set} of ${n * n} cells set`);
     note.textContent = `${n} rows, ${set} of ${n * n} cells set (${percent(set / (n * n))}); the prefix is seen by all.`;
@@ -41,22 +43,20 @@ function createMask(store, onOrder) {
   }
 
   function geometry(n) {
-    const width = box.clientWidth || 320, height = (box.clientHeight || 320) - MASK_HEAD;
-    const bare = Math.min((width - PREFIX_WIDTH - PREFIX_GAP) / n, height / n, MAX_CELL);
-    const labels = bare >= LABELLED_CELL || (height / n >= LABELLED_CELL && n <= 30) ? 86 : 0;
-    const cell = Math.max(3, Math.min((width - labels - PREFIX_WIDTH - PREFIX_GAP) / n, height / n, MAX_CELL));
-    const hasLabels = labels > 0 && cell >= 7;
-    const left = hasLabels ? labels : 0;
-    return { cell, hasLabels, left, inset: cell > 5 ? 1 : 0.5, width: left + PREFIX_WIDTH + PREFIX_GAP + n * cell };
+    const width = (box.clientWidth || 320) - 2, height = (box.clientHeight || 320) - MASK_HEAD - 2;
+    const fit = (labels) => Math.min((width - labels - PREFIX_WIDTH - PREFIX_GAP) / n, height / n, MAX_CELL);
+    const hasLabels = fit(LABEL_WIDTH) >= LABELLED_CELL;
+    const left = hasLabels ? LABEL_WIDTH : 0, cell = Math.max(2, fit(left));
+    return { cell, hasLabels, left, inset: cell > 5 ? 1 : 0.5, width: left + PREFIX_WIDTH + PREFIX_GAP + n * cell + 2 };
   }
 
   // What lies behind a row of cells: its label where there is room, the prefix cell, the highlight.
   function drawBand(step, model, row) {
     const h = shape.cell, mid = h / 2;
     const label = shape.hasLabels ? svg("text", { class: "dtx-masklabel is-" + model.state[row], x: 0, y: mid,
-      "font-size": clamp(h * 0.72, 7, 11) }, ...tspanParts(shorten(store.label(model.token[row]), LABEL_CELLS))) : null;
+      style: "font-size:" + clamp(h * 0.72, 7, 11) + "px" }, ...tspanParts(shorten(store.label(model.token[row]), LABEL_CELLS))) : null;
     const position = shape.hasLabels ? svg("text", { class: "dtx-maskpos", x: shape.left - 5, y: mid,
-      "font-size": clamp(h * 0.62, 6.5, 10) }, String(step.prefix + model.col[row])) : null;
+      style: "font-size:" + clamp(h * 0.66, 7, 10) + "px" }, String(step.prefix + model.col[row])) : null;
     return svg("g", { class: "dtx-band", "data-row": row },
       svg("rect", { class: "dtx-rowwash", x: 0, y: 0, width: shape.width, height: h }), label, position,
       svg("rect", { class: "dtx-prefix", x: shape.left, y: 0, width: PREFIX_WIDTH, height: h - shape.inset }));

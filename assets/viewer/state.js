@@ -2,7 +2,7 @@
 
 const STATE_NAMES = {
   root: "last token", accepted: "accepted", rejected: "rejected", untried: "not tried",
-  unreachable: "not reached", window: "window", ghost: "pruned", own: "target's own",
+  unreachable: "not reached", window: "window", ghost: "pruned", own: "target's own token",
 };
 const GLYPHS = { accepted: "\u2713", rejected: "\u2717", own: "\u2605" };
 const METHOD_NAMES = {
@@ -79,23 +79,34 @@ function attentionOf(step, node) {
   return node < modelOf(step).n ? step.attends[step.col[node]] : "";
 }
 
-// Which nodes are on screen, and their rows once empty rows are closed. `folds` holds the rejected or untried nodes
-// whose branches are hidden; the layout's order of children makes closing rows enough.
-function visibleOf(step, showGhosts, isFolding, unfolded) {
+// Which nodes are on screen, and their rows once empty rows are closed: the layout's order of children makes closing
+// rows enough. `folded` holds the nodes whose branches are hidden.
+function visibleOf(step, showGhosts, folded) {
   const model = modelOf(step);
   const isShown = new Array(model.count).fill(true);
-  const folds = new Map();
   for (let node = 1; node < model.count; node += 1) {
     const parent = model.parent[node];
-    isShown[node] = isShown[parent] && !folds.has(parent) && (showGhosts || model.state[node] !== "ghost");
-    const isDead = model.state[node] === "rejected" || model.state[node] === "untried";
-    if (!isShown[node] || !isDead || !isFolding || unfolded.has(node)) continue;
-    const below = countBelow(model, node);
-    if (below) folds.set(node, below);
+    isShown[node] = isShown[parent] && !folded.has(parent) && (showGhosts || model.state[node] !== "ghost");
   }
   const used = [...new Set(model.row.filter((_, node) => isShown[node]))].sort((a, b) => a - b);
   const place = new Map(used.map((row, i) => [row, i]));
-  return { isShown, folds, numRows: used.length, row: model.row.map((row) => place.get(row)) };
+  return { isShown, folded, numRows: used.length, row: model.row.map((row) => place.get(row)) };
+}
+
+// The view for a pane that holds `maxRows` rows. fold true: every branch below a rejected or untried node is hidden;
+// false: none; null: the worst-scored ones that free a row, until the rest fits.
+function foldedView(step, { ghosts, fold, unfolded }, maxRows) {
+  const model = modelOf(step);
+  const isDead = (node) => model.state[node] === "rejected" || model.state[node] === "untried";
+  const dead = model.score.map((_, node) => node).filter((node) => isDead(node) && !unfolded.has(node) && countBelow(model, node));
+  if (fold !== null) return visibleOf(step, ghosts, new Set(fold ? dead : []));
+  let view = visibleOf(step, ghosts, new Set());
+  for (const node of dead.sort((a, b) => model.score[a] - model.score[b])) {
+    if (view.numRows <= maxRows) break;
+    const next = visibleOf(step, ghosts, new Set([...view.folded, node]));
+    if (next.numRows < view.numRows) view = next;
+  }
+  return view;
 }
 
 function countBelow(model, node) {

@@ -2,6 +2,7 @@
 
 const PROMPT_TAIL = 24;
 const STRIP_LABEL_CELLS = 40;
+const LINE_HEIGHT = 22; // as in viewer.css
 
 function createStrip(store) {
   const list = el("ol", { class: "dtx-segments" });
@@ -10,8 +11,9 @@ function createStrip(store) {
 
   function token(id, kind) {
     const text = store.label(id);
-    return el("bdi", { class: "dtx-token is-" + kind + " is-kind-" + store.kind(id), title: shorten(text, 60) },
+    const part = el("bdi", { class: "dtx-token is-" + kind + " is-kind-" + store.kind(id), title: shorten(text, 60) },
       ...spanParts(shorten(text, STRIP_LABEL_CELLS)));
+    return [part, el("wbr")]; // a line may break between tokens
   }
 
   // The prompt's last tokens and the token that the prompt pass chose: the root of step 1.
@@ -19,7 +21,7 @@ function createStrip(store) {
     const ids = store.header.prompt_tokens, tail = ids.slice(-PROMPT_TAIL), hidden = ids.length - tail.length;
     head = el("li", { class: "dtx-segment is-prompt" },
       hidden ? el("span", { class: "dtx-count" }, "\u2026 " + hidden + " more ") : null,
-      ...tail.map((id) => token(id, "prompt")), token(store.header.first_token, "own"));
+      ...tail.flatMap((id) => token(id, "prompt")), ...token(store.header.first_token, "own"));
     list.append(head);
   }
 
@@ -27,7 +29,7 @@ function createStrip(store) {
     const isComplete = step.emitted.length === step.path.length;
     const accepted = step.emitted.length - (isComplete ? 1 : 0);
     const what = `step ${index + 1}: ${accepted} accepted` + (isComplete ? " and the target's own token" : ", cut here");
-    const tokens = step.emitted.map((id, k) => token(id, isComplete && k === step.emitted.length - 1 ? "own" : "accepted"));
+    const tokens = step.emitted.flatMap((id, k) => token(id, isComplete && k === step.emitted.length - 1 ? "own" : "accepted"));
     return el("li", { class: "dtx-segment" + (index % 2 ? " is-odd" : ""), "data-step": index, title: what },
       el("sup", { class: "dtx-count" }, "+" + step.emitted.length), ...tokens);
   }
@@ -62,7 +64,9 @@ function createStrip(store) {
     });
     if (head) head.classList.toggle("is-root-holder", store.at === 0 && segments.length > 0);
     const current = segments[store.at];
-    if (current) box.scrollTop = Math.max(0, current.offsetTop - list.offsetTop - box.clientHeight + current.offsetHeight + 24);
+    if (!current) return;
+    const below = current.offsetTop + current.offsetHeight - list.clientHeight + LINE_HEIGHT;
+    list.scrollTop = Math.max(0, Math.ceil(below / LINE_HEIGHT) * LINE_HEIGHT);
   }
 
   function link() { box.classList.toggle("is-linking", store.active() !== null && store.step() !== null); }

@@ -1,7 +1,7 @@
 // The draft tree: left to right, a pill per node, states told by shape, outline, glyph and colour.
 
-const MIN_ROW = 12, MAX_ROW = 26, FOLD_BELOW_ROW = 14.5;
-const MIN_COL = 74, MAX_COL = 136, GAP = 20, MARGIN = 8;
+const MIN_ROW = 12, MAX_ROW = 28, MAX_PILL_HEIGHT = 22, FOLD_BELOW_ROW = 14.5;
+const MIN_PILL = 58, MAX_PILL = 132, GAP = 18, MAX_GAP = 64, MARGIN = 6, HEAD = 14;
 const MONO_RATIO = 0.605; // width of a monospace cell over its font size
 
 function createTree(store) {
@@ -13,16 +13,32 @@ function createTree(store) {
   let groups = [], wires = [], focusable = 0, shape = null;
 
   function geometry(step) {
-    const width = box.clientWidth, height = box.clientHeight || 420;
-    const cols = 1 + store.steps.reduce((most, each) => Math.max(most, each.own.col, ...each.col), 1);
-    const whole = visibleOf(step, store.ghosts, false, store.unfolded);
-    const isTight = (height - 2 * MARGIN) / whole.numRows < FOLD_BELOW_ROW;
-    const isFolding = store.fold === null ? isTight : store.fold;
-    const view = isFolding ? visibleOf(step, store.ghosts, true, store.unfolded) : whole;
-    const rowHeight = clamp((height - 2 * MARGIN) / view.numRows, MIN_ROW, MAX_ROW);
-    const colWidth = clamp((width - 2 * MARGIN + GAP) / cols, MIN_COL, MAX_COL);
-    return { view, isFolding, rowHeight, colWidth, pillWidth: colWidth - GAP, pillHeight: Math.min(rowHeight - 2, 20), cols };
+    const width = box.clientWidth - 2 * MARGIN, height = (box.clientHeight || 420) - HEAD - MARGIN;
+    const view = foldedView(step, store, Math.floor(height / FOLD_BELOW_ROW));
+    const rowHeight = clamp(height / view.numRows, MIN_ROW, MAX_ROW);
+    const pillHeight = Math.min(rowHeight - 2, MAX_PILL_HEIGHT), fontSize = clamp(pillHeight * 0.66, 8, 13.5);
+    return { view, rowHeight, pillHeight, fontSize, cell: fontSize * MONO_RATIO, ...columns(step, view, fontSize, width) };
   }
+
+  // A column is as wide as its longest label; where that is too much for the pane, the widest columns give way first.
+  function columns(step, view, fontSize, width) {
+    const model = modelOf(step), wanted = [];
+    for (let node = 0; node < model.count; node += 1) {
+      if (!view.isShown[node]) continue;
+      const cells = Math.min(18, store.label(model.token[node]).length);
+      const pill = textStart(model.state[node], fontSize) + cells * fontSize * MONO_RATIO + 7;
+      wanted[model.col[node]] = Math.max(wanted[model.col[node]] || MIN_PILL, pill);
+    }
+    const total = (cap) => wanted.reduce((sum, each) => sum + Math.min(each, cap), 0);
+    let cap = MAX_PILL;
+    while (cap > MIN_PILL && total(cap) + GAP * (wanted.length - 1) > width) cap -= 2;
+    const pills = wanted.map((each) => Math.min(each, cap));
+    const gap = clamp((width - total(cap)) / Math.max(1, wanted.length - 1), GAP, MAX_GAP);
+    const lefts = pills.map((_, col) => MARGIN + pills.slice(0, col).reduce((sum, each) => sum + each + gap, 0));
+    return { pills, lefts, gap };
+  }
+
+  function textStart(state, fontSize) { return GLYPHS[state] ? 5 + fontSize : 7; }
 
   function draw() {
     const step = store.step();
@@ -32,9 +48,10 @@ function createTree(store) {
     if (!step) { fill(edges); fill(nodes); return; }
     const model = modelOf(step);
     shape = geometry(step);
-    const width = 2 * MARGIN + shape.cols * shape.colWidth - GAP, height = 2 * MARGIN + shape.view.numRows * shape.rowHeight;
-    for (const [name, value] of [["width", width], ["height", height]]) canvas.setAttribute(name, value);
-    canvas.style.fontSize = clamp(shape.pillHeight * 0.66, 8, 12.5) + "px";
+    const last = shape.pills.length - 1, foldRoom = shape.view.folded.size ? 14 * shape.cell : 0;
+    canvas.setAttribute("width", Math.max(shape.lefts[last] + shape.pills[last] + MARGIN, shape.lefts[1] + shape.pills[1] + foldRoom));
+    canvas.setAttribute("height", HEAD + MARGIN + shape.view.numRows * shape.rowHeight);
+    canvas.style.fontSize = shape.fontSize + "px";
     const shown = [];
     for (let node = 0; node < model.count; node += 1) if (shape.view.isShown[node]) shown.push(node);
     for (const node of shown) if (node) wires[node] = drawEdge(step, model, node);
@@ -42,47 +59,52 @@ function createTree(store) {
     const isStrong = (node) => model.state[node] === "accepted" || node === model.own;
     const drawn = shown.filter((node) => node);
     fill(edges, ...drawn.filter((n) => !isStrong(n)).map((n) => wires[n]), ...drawn.filter(isStrong).map((n) => wires[n]));
-    fill(nodes, ...shown.map((node) => groups[node]));
+    fill(nodes, ...shape.lefts.map((left, col) => drawHead(step, left, col)), ...shown.map((node) => groups[node]));
     groups[0].setAttribute("tabindex", "0");
     link();
   }
 
-  function x(model, node) { return MARGIN + model.col[node] * shape.colWidth; }
-  function y(node) { return MARGIN + (shape.view.row[node] + 0.5) * shape.rowHeight; }
+  function x(model, node) { return shape.lefts[model.col[node]]; }
+  function y(node) { return HEAD + (shape.view.row[node] + 0.5) * shape.rowHeight; }
+
+  // A column is one depth, and so one position id: all its nodes would be the same next-but-d token.
+  function drawHead(step, left, col) {
+    return svg("text", { class: "dtx-colhead", x: left + 2, y: 5 }, (col ? "" : "position ") + (step.prefix + col));
+  }
 
   function drawEdge(step, model, node) {
     const parent = model.parent[node], state = model.state[node];
-    const from = x(model, parent) + shape.pillWidth, to = x(model, node), y0 = y(parent), y1 = y(node), bend = (to - from) * 0.55;
+    const from = x(model, parent) + shape.pills[model.col[parent]], to = x(model, node), y0 = y(parent), y1 = y(node), bend = (to - from) * 0.55;
     const d = y0 === y1 ? `M${from} ${y0}H${to}` : `M${from} ${y0}C${from + bend} ${y0} ${to - bend} ${y1} ${to} ${y1}`;
     const q = model.q[node];
     const isStrong = state === "accepted" || state === "own";
-    const width = isStrong ? 3 : q === null ? 1.3 : 1 + 3 * q;
+    const width = isStrong ? 3 : (q === null ? 1.2 : 0.8 + 3.2 * q) * (state === "rejected" ? 1 : 0.6);
     return svg("path", { class: "dtx-edge is-" + state, d, "stroke-width": width.toFixed(2), "data-edge": node });
   }
 
   function drawNode(step, model, node) {
-    const state = model.state[node], h = shape.pillHeight, w = shape.pillWidth;
-    const glyph = GLYPHS[state] || "", size = parseFloat(canvas.style.fontSize);
-    const start = glyph ? 6 + size * 1.05 : 7;
-    const cells = Math.max(3, Math.floor((w - start - 4) / (size * MONO_RATIO)));
+    const state = model.state[node], h = shape.pillHeight, w = shape.pills[model.col[node]];
+    const glyph = GLYPHS[state] || "", start = textStart(state, shape.fontSize);
+    const cells = Math.max(3, Math.floor((w - start - 4) / shape.cell));
     const text = shorten(store.label(model.token[node]), cells);
     const isRound = state !== "rejected";
     const group = svg("g", {
       class: "dtx-node is-" + state, "data-node": node, transform: `translate(${x(model, node)} ${y(node)})`,
       role: "treeitem", "aria-level": model.col[node] + 1, tabindex: -1, "aria-label": describe(model, node),
     },
-    svg("rect", { class: "dtx-hit", x: -GAP / 2, y: -shape.rowHeight / 2, width: w + GAP, height: shape.rowHeight }),
+    svg("rect", { class: "dtx-hit", x: -shape.gap / 2, y: -shape.rowHeight / 2, width: w + shape.gap, height: shape.rowHeight }),
     svg("rect", { class: "dtx-pill", x: 0, y: -h / 2, width: w, height: h, rx: isRound ? h / 2 : 2 }),
-    glyph ? svg("text", { class: "dtx-glyph", x: 6, y: 0 }, glyph) : null,
+    glyph ? svg("text", { class: "dtx-glyph", x: 5, y: 0 }, glyph) : null,
     svg("text", { class: "dtx-label", x: start, y: 0 }, ...tspanParts(text)));
-    if (shape.view.folds.has(node)) group.append(drawFold(node, shape.view.folds.get(node)));
+    if (shape.view.folded.has(node)) group.append(drawFold(node, w, countBelow(model, node)));
     return group;
   }
 
-  function drawFold(node, count) {
-    return svg("g", { class: "dtx-fold", "data-fold": node, transform: `translate(${shape.pillWidth + 5} 0)` },
-      svg("rect", { class: "dtx-hit", x: -4, y: -shape.rowHeight / 2, width: 60, height: shape.rowHeight }),
-      svg("text", { class: "dtx-more", x: 0, y: 0 }, "+" + count + " not reached"));
+  function drawFold(node, left, count) {
+    const text = "+" + count + " below";
+    return svg("g", { class: "dtx-fold", "data-fold": node, transform: `translate(${left + 5} 0)` },
+      svg("rect", { class: "dtx-hit", x: -4, y: -shape.rowHeight / 2, width: (text.length + 1) * shape.cell, height: shape.rowHeight }),
+      svg("text", { class: "dtx-more", x: 0, y: 0 }, text));
   }
 
   function describe(model, node) {
@@ -131,6 +153,6 @@ function createTree(store) {
   return {
     element: box, draw, link, moveFocus,
     hasFocus: () => canvas.contains(document.activeElement),
-    isFolding: () => Boolean(shape && shape.isFolding),
+    isFolding: () => Boolean(shape && shape.view.folded.size),
   };
 }

@@ -45,7 +45,7 @@ def _per_pass(trace: Trace) -> Fact:
 
 
 def _speedup(trace: Trace) -> Fact:
-    ratio, note = trace.stats.speedup, "one paired run, prompt pass excluded"
+    ratio, note = trace.stats.speedup, "one paired run"
     label, tone = "measured speedup", "plain"
     if ratio is None:
         value, note = "–", "no baseline in this run"
@@ -53,7 +53,14 @@ def _speedup(trace: Trace) -> Fact:
         value, label, tone = f"{ratio:.2f}×", "slower than without drafts", "bad"
     else:
         value, tone = f"{ratio:.2f}×", "good"
-    return Fact("speedup", value, label, note, tone, "Tokens per second divided by those of the autoregressive lane.")
+    return Fact(
+        "speedup",
+        value,
+        label,
+        note,
+        tone,
+        "Tokens per second over those of the autoregressive lane, prompt pass excluded; one paired run, not a median.",
+    )
 
 
 def _speed(trace: Trace) -> Fact:

@@ -102,7 +102,7 @@ def _step(rng: random.Random, index: int, prefix: int, root: tuple[int, float], 
     next_prob = rng.uniform(0.3, 0.95)
     tops = {row: kept[after].token for row, after in zip(walk.path, walk.path[1:], strict=False)}
     tops[walk.path[-1]] = next_token
-    tree = _columns(rng, kept, roles, walk, tops)
+    tree = _columns(rng, kept, roles, walk, (tops, next_prob))
     tree.target_prob[0], tree.target_rank[0] = root[1], 0
     return Step(
         index=index,
@@ -187,7 +187,10 @@ def _draw(rng: random.Random, row: int, prob: float, accepted: bool, acceptance:
     return DrawRecord(row, uniform, prob, False, None, 1 - prob, [(5, 0.4), (6, 0.2)])
 
 
-def _columns(rng: random.Random, kept: list[_Node], roles: list[str], walk: _Walk, tops: dict[int, int]) -> TreeColumns:
+def _columns(
+    rng: random.Random, kept: list[_Node], roles: list[str], walk: _Walk, wanted: tuple[dict[int, int], float]
+) -> TreeColumns:
+    tops, next_prob = wanted
     count = range(len(kept))
     states = ["window" if roles[i] == "window" else walk.state.get(i, "unreachable") for i in count]
     is_tested = {"accepted": (0, 0.5, 0.97), "rejected": (3, 0.001, 0.2)}
@@ -196,6 +199,9 @@ def _columns(rng: random.Random, kept: list[_Node], roles: list[str], walk: _Wal
         rank, low, high = is_tested.get(states[i], (5, 0.0001, 0.1))
         ranks.append(rank + (rng.randrange(20) if rank else 0))
         probs.append(rng.uniform(low, high))
+    after = {row: probs[taken] for row, taken in zip(walk.path, walk.path[1:], strict=False)} | {
+        walk.path[-1]: next_prob
+    }
     return TreeColumns(
         token=[node.token for node in kept],
         parent=[node.parent for node in kept],
@@ -206,13 +212,16 @@ def _columns(rng: random.Random, kept: list[_Node], roles: list[str], walk: _Wal
         target_rank=list(ranks),
         accept_prob=[walk.prob.get(i) for i in count],
         state=states,
-        target_top=[_top(tops[i]) if i in tops else None for i in count],
+        target_top=[_top(tops[i], after[i]) if i in tops else None for i in count],
     )
 
 
-def _top(token: int) -> list[tuple[int, float]]:
+def _top(token: int, prob: float) -> list[tuple[int, float]]:
     others = [t for t in range(7) if t != token][:4]
-    return [(token, 0.62), *zip(others, (0.2, 0.08, 0.03, 0.01), strict=True)]
+    return [
+        (token, prob),
+        *((other, (1 - prob) * share) for other, share in zip(others, (0.5, 0.2, 0.1, 0.05), strict=True)),
+    ]
 
 
 def _ghosts(rng: random.Random, cut: list[_Node], num_rows: int) -> GhostColumns:
