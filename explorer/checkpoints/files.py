@@ -40,7 +40,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def parsing(what: str) -> Iterator[None]:
-    """Turn whatever a parser raises on broken or hostile files into one CheckpointError; wraps calls into parsers only."""
+    """Turn whatever a parser raises on broken or hostile files into one CheckpointError; wraps only such calls."""
     try:
         yield
     except ExplorerError:

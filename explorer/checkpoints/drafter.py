@@ -1,0 +1,70 @@
+"""What loading any drafter needs and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from explorer.checkpoints.files import Report
+from explorer.trace import DrafterRecord
+
+
+class TargetFacts(Protocol):
+    """The part of a target that a drafter has to fit; explorer.target.Target has it."""
+
+    @property
+    def hidden_size(self) -> int: ...
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def dtype(self) -> torch.dtype: ...
+    @property
+    def device(self) -> torch.device: ...
+    @property
+    def embed_tokens(self) -> nn.Embedding: ...
+    @property
+    def lm_head(self) -> nn.Linear: ...
+
+
+class LoadedDrafter(NamedTuple):
+    """A drafter on the target's device in the target's dtype, and what the record says of it."""
+
+    module: nn.Module
+    record: DrafterRecord
+
+
+def name_of(source: str) -> str:
+    """The display name: a directory's own name, or the hub id."""
+    path = Path(source).expanduser()
+    return path.resolve().name if path.is_dir() else source
+
+
+def require_floats(report: Report, tensors: Mapping[str, Tensor]) -> None:
+    """Note every weight that is no floating-point tensor."""
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point():
+            report.add(f"{name} is {str(tensor.dtype).removeprefix('torch.')}, expected floating point")
+
+
+def fill(module: nn.Module, tensors: Mapping[str, Tensor], target: TargetFacts) -> nn.Module:
+    """Give ``module`` these tensors, in the target's dtype where they are weights, and move it to the target's device.
+
+    Only the weights are cast: ``Module.to(dtype)`` would round the rotary frequencies too.
+    """
+    cast = {name: t.to(target.dtype) if t.is_floating_point() else t for name, t in tensors.items()}
+    module.load_state_dict(cast, assign=True)
+    return module.to(target.device).eval().requires_grad_(False)
+
+
+def describe(source: str, module: nn.Module) -> DrafterRecord:
+    """Size of the drafter's own weights; what it borrows from the target is no parameter of it."""
+    own = list(module.parameters())
+    return DrafterRecord(
+        name=name_of(source),
+        num_parameters=sum(p.numel() for p in own),
+        num_bytes=sum(p.numel() * p.element_size() for p in own),
+    )

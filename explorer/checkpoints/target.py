@@ -1,0 +1,190 @@
+"""Loading a target: any transformers causal language model with ordinary attention, from a directory or the hub."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from explorer.checkpoints import smollm2
+from explorer.checkpoints.files import Report, brief, locate, parsing, quiet, weight_files
+from explorer.checkpoints.support import check_numbers, refuse_sinks, refuse_unsupported
+from explorer.config import DEFAULT_TARGET
+from explorer.errors import CheckpointError, DeviceError, FetchError
+
+# Tensors that are no part of the target: Medusa-2 stores its heads in the model's own files, and old Llama
+# checkpoints store rotary frequencies that are computed today.
+_NOT_THE_TARGETS = re.compile(r"medusa_head\.|.*rotary_emb\.inv_freq$")
+_TURN_MARK = "end-of-turn-probe"
+
+
+@dataclass(frozen=True)
+class LoadedTarget:
+    """A target as loaded: ``stop_ids`` is every token that ends an answer, ``backend`` what its attention runs on."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+    stop_ids: frozenset[int]
+    backend: str
+
+
+def load_target(source: str, *, device: str = "auto", dtype: str = "auto", backend: str = "auto") -> LoadedTarget:
+    """Load ``source``: "smollm2", a checkpoint directory, or a hub id.
+
+    Raises CheckpointError with everything that does not fit, FetchError where the default target is not here yet, and
+    DeviceError for a device, dtype or backend that this machine lacks.
+    """
+    on = choose_device(device)
+    attention, used = _attention(backend)
+    folder, name = _find(source)
+    what = f"target {name!r}"
+    config = _read_model_config(folder, what)
+    model = _load_model(folder, config, {"dtype": choose_dtype(dtype, on, config), "attn_implementation": attention})
+    with parsing(what):
+        model = model.to(on).eval().requires_grad_(False)
+    tokenizer = load_tokenizer(folder, what)
+    return LoadedTarget(model, tokenizer, name, find_stop_ids(model, tokenizer), used)
+
+
+def choose_device(device: str) -> torch.device:
+    """The device that a name means ("auto": a GPU where there is one); DeviceError where it is not here."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise DeviceError(f"device {device!r} is not usable here ({brief(error)}): choose auto or cpu") from error
+    if chosen.type not in ("cpu", "cuda", "mps"):
+        raise DeviceError(f"device {device!r} is not supported: choose auto, cpu or cuda")
+    return chosen
+
+
+def choose_dtype(dtype: str, device: torch.device, config: Any) -> torch.dtype:
+    """The dtype that a name means; "auto" is float32 on a CPU (exact, and fastest on most), else the checkpoint's."""
+    known = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if dtype in known:
+        return known[dtype]
+    if dtype != "auto":
+        raise DeviceError(f"unknown dtype {dtype!r}: choose auto, {', '.join(known)}")
+    stored = str(getattr(config, "dtype", None)).removeprefix("torch.")
+    return torch.float32 if device.type == "cpu" else known.get(stored, torch.float32)
+
+
+def _attention(backend: str) -> tuple[str, str]:
+    """(name for transformers, backend that it runs on)."""
+    from explorer.models.attention import register_tree_attention
+    from kernels.dispatch import BackendUnavailableError, resolve
+
+    try:
+        return register_tree_attention(backend), resolve("tree_attention", backend)
+    except BackendUnavailableError as error:
+        raise DeviceError(str(error)) from error
+
+
+def _find(source: str) -> tuple[Path, str]:
+    """(directory, display name) of a source."""
+    if source == DEFAULT_TARGET:
+        if not smollm2.is_fetched():
+            raise FetchError(
+                f"the default target {smollm2.LABEL} is not here yet: run `python -m explorer fetch` (93 MB, once); "
+                "recorded traces open without it"
+            )
+        return smollm2.target_dir(), smollm2.LABEL
+    folder = locate(source, "target")
+    return folder, Path(source).resolve().name if Path(source).expanduser().is_dir() else source
+
+
+def _read_model_config(folder: Path, what: str) -> Any:
+    from transformers import AutoConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    with parsing(what), quiet():
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        text_config = config.get_text_config()
+        model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+    if model_class is None:
+        raise CheckpointError(f"{what}: {config.model_type!r} is no causal language model")
+    refuse_unsupported(text_config, model_class, what)
+    check_numbers(text_config, what)
+    _check_size(folder, config, what)
+    return config
+
+
+def _check_size(folder: Path, config: Any, what: str) -> None:
+    """Refuse a config far larger than its weights before anything of that size is allocated."""
+    from transformers import AutoModelForCausalLM
+
+    with parsing(what):
+        num_bytes = sum(path.stat().st_size for path in weight_files(folder))
+        with torch.device("meta"):
+            skeleton = AutoModelForCausalLM.from_config(config)
+    num_parameters = sum(parameter.numel() for parameter in skeleton.parameters())
+    if num_parameters > 2 * num_bytes:  # the smallest weights in use take half a byte
+        raise CheckpointError(
+            f"{what}: config.json describes {num_parameters:,} parameters, its weight files hold {num_bytes:,} bytes"
+        )
+
+
+def _load_model(folder: Path, config: Any, options: dict[str, Any]) -> Any:
+    """The model with every tensor accounted for; transformers alone would fill gaps with random numbers."""
+    from transformers import AutoModelForCausalLM
+
+    what = f"target {folder}"
+    with parsing(what), quiet():
+        model, info = AutoModelForCausalLM.from_pretrained(
+            folder,
+            config=config,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # so that all of them can be listed
+            local_files_only=True,
+            trust_remote_code=False,
+            **options,
+        )
+    misshapen = {name: (tuple(found), tuple(wanted)) for name, found, wanted in info["mismatched_keys"]}
+    leftover = {name for name in info["unexpected_keys"] if not _NOT_THE_TARGETS.match(name)}
+    report = Report(what)
+    report.compare(
+        dict.fromkeys(info["missing_keys"], ()) | {name: wanted for name, (_, wanted) in misshapen.items()},
+        dict.fromkeys(leftover, ()) | {name: found for name, (found, _) in misshapen.items()},
+    )
+    for problem in info["error_msgs"]:
+        report.add(str(problem))
+    report.raise_if_any()
+    refuse_sinks((name for name, _ in model.named_parameters()), config.model_type, what)
+    return model
+
+
+def load_tokenizer(folder: Path, what: str) -> Any:
+    """The tokenizer of a checkpoint directory, whichever version wrote it; CheckpointError where there is none."""
+    from transformers import AutoTokenizer
+
+    with parsing(f"the tokenizer of {what}"), quiet():
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def find_stop_ids(model: Any, tokenizer: Any) -> frozenset[int]:
+    """Union of the generation config's list, the tokenizer's eos and the chat template's end-of-turn token."""
+    listed = model.generation_config.eos_token_id
+    ids = listed if isinstance(listed, list) else [listed]
+    return frozenset(i for i in (*ids, tokenizer.eos_token_id, _end_of_turn(tokenizer)) if isinstance(i, int))
+
+
+def _end_of_turn(tokenizer: Any) -> int | None:
+    """The special token that a chat template writes right after an assistant's turn, if it does."""
+    if not tokenizer.chat_template:
+        return None
+    from jinja2 import TemplateError
+
+    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _TURN_MARK}]
+    try:
+        _, found, after = tokenizer.apply_chat_template(turns, tokenize=False).rpartition(_TURN_MARK)
+    except (TemplateError, TypeError, ValueError):  # a template for other roles; using it will say so
+        return None
+    ids = tokenizer(after, add_special_tokens=False).input_ids if found else []
+    special = tokenizer.added_tokens_decoder.get(ids[0]) if ids else None
+    return ids[0] if special is not None and special.special else None
