@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from explorer.errors import CheckpointError
 from explorer.models.cache import CacheShape, TreeCache
+from explorer.models.packed import pack, pack_linears
 from explorer.tree import DraftTree
 
 _SELF_CHECK_TOLERANCE = 1e-3  # logits of two routes through the same float32 weights; a missing soft-cap is far larger
@@ -31,7 +32,8 @@ class Target:
     """A causal language model with ordinary attention that verifies whole draft trees.
 
     model: a transformers causal LM whose attention implementation is ours (explorer.models.attention). stop_ids: every
-    token that ends an answer. backend: what the attention runs on.
+    token that ends an answer. backend: what the attention runs on. The model is taken over: on a CPU its linear layers
+    are replaced by packed ones. ``head`` is the LM head to call, ``lm_head`` the layer that holds its weight.
     """
 
     def __init__(self, model: Any, tokenizer: Any, name: str, stop_ids: frozenset[int], backend: str) -> None:
@@ -57,6 +59,8 @@ class Target:
         )
         self._decoder = model.get_decoder()
         self._check_head(model)
+        pack_linears(self._decoder)
+        self.head = pack(self.lm_head)
         self.start(0)
 
     @property
@@ -75,7 +79,7 @@ class Target:
         hidden = self._pass(tokens, positions, None)
         self.cache.commit(range(len(tokens)))
         with torch.inference_mode():
-            return TargetOutput(self.lm_head(hidden[-1:]), hidden, {})
+            return TargetOutput(self.head(hidden[-1:]), hidden, {})
 
     def forward(self, tree: DraftTree) -> TargetOutput:
         """One pass over all rows of a tree; its keys and values wait behind the committed ones for ``commit``."""
@@ -86,7 +90,7 @@ class Target:
         self.last_mask = mask
         hidden = self._pass(tree.tokens, tree.positions(self.length), mask)
         with torch.inference_mode():
-            return TargetOutput(self.lm_head(hidden), hidden, {})
+            return TargetOutput(self.head(hidden), hidden, {})
 
     def commit(self, rows: Sequence[int]) -> None:
         """Keep these rows of the last tree pass (a path from the root, ascending) and drop the rest."""

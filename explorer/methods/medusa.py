@@ -95,7 +95,7 @@ class Medusa(Method):
         """Fill the static tree with the heads' best candidates."""
         self._clock.start()
         with torch.inference_mode():
-            logits = self.drafter(self._hidden, self.target.lm_head)[:, 0].float()  # [heads, V]
+            logits = self.drafter(self._hidden, self.target.head)[:, 0].float()  # [heads, V]
             top = logits.topk(min(self._num_candidates(), logits.shape[-1]), dim=-1)
             probs = (top.values - logits.logsumexp(dim=-1, keepdim=True)).exp()
         tokens, probs_list = top.indices.tolist(), probs.tolist()
