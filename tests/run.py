@@ -85,7 +85,7 @@ def prepare_python() -> str:
     began = heading("install: .venv and its packages (minutes on a fresh machine)")
     python = make_venv()
     # A bar per download on a terminal; a log gets errors only.
-    quiet = () if sys.stdout.isatty() else ("--quiet",)
+    quiet = () if sys.stdout.isatty() else ("-qq",)
     if not succeeds(python, "-m", "pip", "install", *quiet, *REQUIREMENTS):
         sys.exit("pip could not install the requirements (its reason stands above); the checks need them.")
     print(f"installed in {time.monotonic() - began:.0f} s", flush=True)

@@ -21,6 +21,8 @@ LEVELS: dict[str, int | str] = {
     "explorer.trace_files": 0,
     "explorer.metrics": 0,
     "explorer.insight": 0,
+    "explorer.runner_events": 0,
+    "explorer.clock": 1,  # methods time their own passes
     "explorer.tree": 1,
     "explorer.sampling": 1,
     "explorer.verify": 1,
@@ -30,7 +32,6 @@ LEVELS: dict[str, int | str] = {
     "explorer.methods": 4,
     "explorer.engine": 5,
     "explorer.record": 5,
-    "explorer.clock": 5,
     "explorer.text": 5,
     "explorer.store": 6,
     "explorer.loading": 6,

@@ -15,24 +15,22 @@ TESTED_ELSEWHERE = {
 ACROSS_MODULES: dict[str, str] = {}
 
 
-def test_file_of(name: str) -> str:
+def mirror_of(name: str) -> str:
     """Where the test of a module stands, relative to the repository root."""
     parts = name.split(".")
     return "/".join(["tests", *parts[:-1], f"test_{parts[-1].strip('_')}.py"])
 
-
-test_file_of.__test__ = False  # type: ignore[attr-defined]  # a helper, whatever its name says
 
 MODULES = [name for name, path in modules().items() if path.name != "__init__.py"]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_each_module_has_a_test_file(name: str) -> None:
-    has_file = (ROOT / test_file_of(name)).is_file()
+    has_file = (ROOT / mirror_of(name)).is_file()
     if name in TESTED_ELSEWHERE:
         assert not has_file, f"{name} has a test file now; strike it from TESTED_ELSEWHERE"
     else:
-        assert has_file, f"write {test_file_of(name)}, or name the reason in TESTED_ELSEWHERE"
+        assert has_file, f"write {mirror_of(name)}, or name the reason in TESTED_ELSEWHERE"
 
 
 def test_the_exceptions_exist() -> None:
@@ -40,7 +38,7 @@ def test_the_exceptions_exist() -> None:
 
 
 def test_no_test_file_outlives_its_module() -> None:
-    sources = {test_file_of(name) for name in MODULES} | ACROSS_MODULES.keys()
+    sources = {mirror_of(name) for name in MODULES} | ACROSS_MODULES.keys()
     folders = [ROOT / "tests" / "explorer", ROOT / "tests" / "kernels"]
     found = {path.relative_to(ROOT).as_posix() for folder in folders for path in folder.rglob("test_*.py")}
     assert sorted(found - sources) == [], "a test of several modules is named in ACROSS_MODULES"

@@ -1,0 +1,129 @@
+"""The README says what is there: front matter, commands, tables, module map and links are compared with the project."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.structure.source import ROOT, modules
+from tests.structure.test_repository import pins, version
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+START = "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt && .venv/bin/python app.py"
+CHECK = "python3 tests/run.py"
+# What a Space reads; an unknown key is silently ignored there, so a misspelt one must fail here.
+SPACE_KEYS = {
+    "title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "python_version", "app_file", "short_description",
+    "suggested_hardware", "models", "datasets", "tags", "license", "startup_duration_timeout", "header", "fullWidth",
+    "preload_from_hub", "thumbnail", "pinned",
+}  # fmt: skip
+SPACE_COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
+
+
+def section(title: str) -> str:
+    """The text of one ``##`` section."""
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL)
+    assert found, f"README has no section {title!r}"
+    return found[1]
+
+
+def table(title: str) -> list[list[str]]:
+    """The cells of a section's table, without its heading."""
+    rows = [line for line in section(title).splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
+
+
+def names(cell: str) -> list[str]:
+    """What stands in backquotes."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+@cache
+def help_of(*command: str) -> str:
+    """What ``python -m explorer [command] --help`` prints."""
+    line = [sys.executable, "-m", "explorer", *command, "--help"]
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+@pytest.fixture(scope="module")
+def front_matter() -> dict[str, Any]:
+    assert README.startswith("---\n")
+    return dict(yaml.safe_load(README.split("---\n")[1]))
+
+
+def test_front_matter_is_what_a_space_reads(front_matter: dict[str, Any]) -> None:
+    assert front_matter.keys() <= SPACE_KEYS
+    assert front_matter["sdk"] == "gradio"
+    assert (ROOT / front_matter["app_file"]).is_file()
+    assert {front_matter["colorFrom"], front_matter["colorTo"]} <= SPACE_COLOURS
+    assert len(front_matter["short_description"]) <= 60
+    assert front_matter["license"] == "apache-2.0"
+    assert front_matter["header"] in ("mini", "default")
+
+
+def test_space_runs_the_pinned_gradio_on_a_supported_python(front_matter: dict[str, Any]) -> None:
+    lowest = version(pins("requirements.txt")["gradio"][0])
+    assert version(front_matter["sdk_version"])[: len(lowest)] == lowest
+    assert set(version(front_matter["sdk_version"])[len(lowest) :]) <= {0}
+    assert (3, 10) <= version(front_matter["python_version"]) <= (3, 12)
+
+
+def test_the_two_commands_stand_on_the_first_screen() -> None:
+    first_screen = README.split("---\n", 2)[2].splitlines()[:30]
+    assert START in first_screen
+    assert CHECK in first_screen
+    assert any(line.startswith("![") for line in first_screen)
+
+
+def test_methods_table() -> None:
+    from explorer.config import describe
+    from explorer.methods.registry import METHODS
+
+    written = {names(row[0])[0]: names(row[2]) for row in table("Methods")}
+    real = {name: [setting.name for setting in describe(method.Settings)] for name, method in METHODS.items()}
+    assert written == real
+
+
+def test_command_table() -> None:
+    written = [names(row[0])[0] for row in table("Command line")]
+    listed = re.search(r"\{([a-z,]+)\}", help_of())
+    assert listed is not None
+    assert sorted(written) == sorted(listed[1].split(","))
+
+
+def test_example_commands_use_real_options() -> None:
+    examples = re.findall(r"-m explorer (\w+) (.*)", "\n".join(re.findall(r"```bash\n(.*?)```", README, re.DOTALL)))
+    assert examples
+    for command, rest in examples:
+        for option in re.findall(r"(?<!\S)--[a-z-]+", rest):
+            assert option in help_of(command), f"{command} {option}"
+
+
+def test_module_map() -> None:
+    written = re.findall(r"^((?:app|explorer/|kernels/)\S*\.py) +\S", section("Module map"), re.MULTILINE)
+    real = [path.relative_to(ROOT).as_posix() for path in modules().values() if path.name != "__init__.py"]
+    missing, gone = sorted(set(real) - set(written)), sorted(set(written) - set(real))
+    assert not missing, f"give each a line: {missing}"
+    assert not gone, f"strike: {gone}"
+    assert len(written) == len(set(written))
+
+
+def test_links_lead_to_files() -> None:
+    targets = re.findall(r"\]\(([^)#]+)\)", README)
+    assert targets
+    local = [target for target in targets if not target.startswith("https://")]
+    assert [target for target in local if not (ROOT / target).exists()] == []
+
+
+def test_words_are_explained() -> None:
+    from explorer.trace import NEXT_KINDS, STATES
+
+    explained = " ".join(row[0] for row in table("Words"))
+    words = {*STATES, *NEXT_KINDS, "target", "drafter", "tau", "total_tokens"} - {"window"}
+    assert sorted(word for word in words if word not in explained) == []
