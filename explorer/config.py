@@ -246,8 +246,9 @@ def load_targets(path: Path | None = None) -> dict[str, TargetPreset]:
 
 
 def find_target(source: str, targets: Mapping[str, TargetPreset]) -> TargetPreset:
-    """The preset of that name, or for a directory or hub id a bare one with the published settings."""
-    return targets.get(source) or TargetPreset(source, source, source)
+    """The preset of that name or source; for any other directory or hub id a bare one with the published settings."""
+    same = (preset for preset in targets.values() if preset.source == source)
+    return targets.get(source) or next(same, TargetPreset(source, source, source))
 
 
 def _preset(name: str, entry: object, path: Path) -> TargetPreset:

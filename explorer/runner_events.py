@@ -63,22 +63,23 @@ class BaselineProgress:
 
 @dataclass(frozen=True)
 class Started:
-    """The prompt pass is done; ``trace`` has everything known before the first step."""
+    """The prompt pass is done; ``trace`` has everything known before the first step, and is valid as it is."""
 
     trace: Trace
 
 
 @dataclass(frozen=True)
 class Stepped:
-    """One step, with the labels that ``Started`` and earlier steps did not bring."""
+    """One step, with the labels that ``Started`` and earlier steps did not bring; ``text`` is the output so far."""
 
     step: Step
     vocab: dict[str, Label]
+    text: str = ""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The complete trace; also the last event of a run that was stopped."""
+    """The complete trace: the last event of a run that was not closed before."""
 
     trace: Trace
 

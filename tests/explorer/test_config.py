@@ -162,6 +162,7 @@ def test_presets_own_the_defaults(tmp_path):
 def test_an_unlisted_target_gets_the_published_settings(tmp_path):
     targets = load_targets(_write(tmp_path, GOOD))
     assert config.find_target("tiny", targets) is targets["tiny"]
+    assert config.find_target("somewhere/tiny", targets) is targets["tiny"]
     assert config.find_target("/models/x", targets).method_settings("eagle2", "cpu") == {}
 
 

@@ -1,0 +1,127 @@
+"""Which models a request needs, loaded once and kept: targets, their drafters, and the default target's first fetch."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from explorer.checkpoints import smollm2
+from explorer.checkpoints.drafter import LoadedDrafter
+from explorer.checkpoints.eagle import load_eagle
+from explorer.checkpoints.medusa import load_medusa
+from explorer.checkpoints.target import load_target
+from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES, TargetPreset, find_target, load_targets, repo_path
+from explorer.errors import DeviceError, SettingError
+from explorer.methods.base import Method
+from explorer.methods.registry import METHODS
+from explorer.runner_events import RunRequest, Status
+from explorer.target import Target
+from explorer.text import Labeler
+
+LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {"medusa": load_medusa, "eagle2": load_eagle}
+MAX_TARGETS = 2  # the least recently used one makes room, with its drafters
+POLL_SECONDS = 0.2
+
+
+@dataclass
+class LoadedModels:
+    """A target with its labels and the drafters loaded for it so far, by method and source."""
+
+    target: Target
+    labeler: Labeler
+    drafters: dict[tuple[str, str], LoadedDrafter] = field(default_factory=dict)
+
+    def drafter(self, method: str, source: str) -> LoadedDrafter:
+        """The drafter at ``source``, loaded at its first use; CheckpointError where it does not fit the target."""
+        if (method, source) not in self.drafters:
+            self.drafters[method, source] = LOADERS[method](source, self.target)
+        return self.drafters[method, source]
+
+
+class ModelStore:
+    """Loaded models by what was asked for. Only one run may use it at a time."""
+
+    def __init__(self) -> None:
+        self._presets = load_targets()
+        self._models: OrderedDict[tuple[str, ...], LoadedModels] = OrderedDict()
+
+    def preset(self, request: RunRequest) -> TargetPreset:
+        """The target that a request names, with the settings and drafters that belong to it."""
+        return find_target(request.target, self._presets)
+
+    def models(self, request: RunRequest) -> Generator[Status, None, LoadedModels]:
+        """Statuses while loading, then returns the models; raises ExplorerError subclasses for what is not usable."""
+        source = self.preset(request).source
+        key = (source, request.device, request.dtype, request.backend)
+        if key not in self._models:
+            if source == DEFAULT_TARGET and not smollm2.is_fetched():
+                yield from fetch_default_target()
+            yield Status("loading the target")
+            while len(self._models) >= MAX_TARGETS:
+                self._models.popitem(last=False)
+            loaded = load_target(source, device=request.device, dtype=request.dtype, backend=request.backend)
+            target = Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
+            self._models[key] = LoadedModels(target, Labeler(loaded.tokenizer))
+        self._models.move_to_end(key)
+        return self._models[key]
+
+
+def method_class(request: RunRequest) -> type[Method]:
+    """The method that a request names; SettingError lists the known ones."""
+    if request.method not in METHODS:
+        raise SettingError(f"unknown method {request.method!r}; allowed: {', '.join(METHODS)}")
+    return METHODS[request.method]
+
+
+def check_placement(request: RunRequest) -> None:
+    """Refuse words for dtype and backend that no machine knows."""
+    for name, value, known in (("dtype", request.dtype, DTYPES), ("backend", request.backend, BACKENDS)):
+        if value not in known:
+            raise DeviceError(f"unknown {name} {value!r}: choose {', '.join(known)}")
+
+
+def drafter_source(request: RunRequest, preset: TargetPreset) -> str | None:
+    """Directory or hub id of the drafter: the request's own, else the preset's; None for methods that have none."""
+    if not method_class(request).needs_drafter:
+        if request.drafter:
+            raise SettingError(f"{request.method} uses no drafter: leave --drafter out")
+        return None
+    source = request.drafter or preset.drafters.get(request.method)
+    if not source:
+        raise SettingError(
+            f"no drafter is known for {request.method} on target {preset.name}: name one with --drafter DIR_OR_ID"
+        )
+    inside = repo_path(source)
+    return str(inside) if not Path(source).expanduser().is_dir() and inside.is_dir() else source
+
+
+def fetch_default_target() -> Iterator[Status]:
+    """Bring the default target here on a thread, with its progress as statuses; raises its FetchError.
+
+    The thread goes on where the run is closed meanwhile: the next run finds the work done, or joins it.
+    """
+    reports: SimpleQueue[Status] = SimpleQueue()
+    failures: list[Exception] = []
+
+    def report(done: int, total: int, stage: str) -> None:
+        reports.put(Status(f"fetching the default target: {stage}", done / total if total else None))
+
+    def fetch() -> None:
+        try:
+            smollm2.fetch(report)
+        except Exception as error:  # noqa: BLE001 - raised again on the run's own thread
+            failures.append(error)
+
+    worker = threading.Thread(target=fetch, name="fetch-default-target", daemon=True)
+    worker.start()
+    while worker.is_alive():
+        with suppress(Empty):
+            yield reports.get(timeout=POLL_SECONDS)
+    worker.join()
+    if failures:
+        raise failures[0]

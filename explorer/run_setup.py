@@ -1,0 +1,85 @@
+"""From a request to everything one run needs: checked options, loaded models, resolved settings, the prompt's ids."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from explorer.checkpoints.target import choose_device
+from explorer.config import TargetPreset, resolve
+from explorer.engine import DecodeOptions
+from explorer.errors import PromptError, SettingError
+from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source, method_class
+from explorer.methods.base import Method
+from explorer.runner_events import Notice, RunRequest, Status
+from explorer.text import prompt_from_ids, render_prompt
+from explorer.trace import DrafterRecord, PromptRecord
+
+
+@dataclass(frozen=True)
+class Run:
+    """A request with everything it needs at hand. settings: the resolved values, as the record keeps them."""
+
+    request: RunRequest
+    options: DecodeOptions
+    models: LoadedModels
+    method: Method
+    drafter: DrafterRecord | None
+    settings: dict[str, Any]
+    prompt: PromptRecord
+
+
+def check_request(request: RunRequest) -> DecodeOptions:
+    """Refuse what can be refused before a model is loaded."""
+    method_class(request)
+    given = [name for name in ("prompt", "messages", "prompt_ids") if getattr(request, name) is not None]
+    if len(given) != 1:
+        raise PromptError(f"give exactly one of prompt, messages and prompt ids, not {' and '.join(given) or 'none'}")
+    if request.prompt is not None and not request.prompt.strip():
+        raise PromptError("the prompt is empty: write something")
+    if request.prompt_ids is not None and request.system:
+        raise PromptError("prompt ids are read as they are: leave the system prompt out")
+    if not isinstance(request.max_new_tokens, int) or isinstance(request.max_new_tokens, bool):
+        raise SettingError(f"max_new_tokens must be a whole number, not {request.max_new_tokens!r}")
+    check_placement(request)
+    choose_device(request.device)
+    return DecodeOptions(request.max_new_tokens, request.sampling, request.ignore_stop)
+
+
+def prepare_run(
+    request: RunRequest, options: DecodeOptions, store: ModelStore
+) -> Generator[Status | Notice, None, Run]:
+    """Load and resolve; yields what happens meanwhile, returns the run. Raises ExplorerError subclasses."""
+    preset = store.preset(request)
+    source = drafter_source(request, preset)
+    models = yield from store.models(request)
+    prompt = _prompt(request, models)
+    settings, notices = _resolve_settings(request, preset, models.target.device.type)
+    drafter = None
+    if source is not None:
+        yield Status("loading the drafter")
+        drafter = models.drafter(request.method, source)
+    module, record = drafter or (None, None)
+    method = method_class(request)(models.target, module, settings)
+    for notice in [*notices, *method.notices]:
+        yield Notice(notice)
+    return Run(request, options, models, method, record, dataclasses.asdict(settings), prompt)
+
+
+def _resolve_settings(request: RunRequest, preset: TargetPreset, device_type: str) -> tuple[Any, list[str]]:
+    """The method's own defaults, under the preset's values, under the request's; ``preset`` among those names one."""
+    values = dict(request.settings)
+    named = values.pop("preset", None) or request.preset
+    defaults = preset.method_settings(request.method, device_type, None if named is None else str(named))
+    return resolve(method_class(request).Settings, defaults | values)
+
+
+def _prompt(request: RunRequest, models: LoadedModels) -> PromptRecord:
+    tokenizer = models.target.tokenizer
+    if request.prompt_ids is not None:
+        return prompt_from_ids(tokenizer, request.prompt_ids, models.target.vocab_size)
+    content = request.prompt if request.prompt is not None else request.messages
+    assert content is not None
+    return render_prompt(tokenizer, content, request.system, request.use_chat_template)

@@ -1,0 +1,118 @@
+"""Runs requests on one device, one at a time: load, measure plain decoding, decode with the method, compare.
+
+The run is a generator of events. Closing it (a visitor pressed Stop, a tab was closed) frees the device at once, that
+is, within the step that is under way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import torch
+
+from explorer.device_queue import DeviceQueue
+from explorer.engine import DecodeOptions, Decoding
+from explorer.errors import DeviceError
+from explorer.loading import ModelStore
+from explorer.methods.autoregressive import Autoregressive
+from explorer.methods.base import Method, NoSettings
+from explorer.run_setup import Run, check_request, prepare_run
+from explorer.run_trace import Lane, begin_trace, finish_trace
+from explorer.runner_events import BaselineProgress, Event, Finished, RunRequest, Started, Status, Stepped
+from explorer.text import decode
+from explorer.trace import Step
+from explorer.trace_check import used_ids
+
+NUM_WARM_UP_STEPS = 3
+NUM_WARM_UP_PROMPT = 32  # tokens of the prompt that a warm-up reads
+PROGRESS_SECONDS = 0.2
+NON_FINITE = "the target's numbers are not finite on this prompt: try --dtype float32, or bfloat16 instead of float16"
+OUT_OF_MEMORY = "the device ran out of memory: use a shorter prompt, fewer rows or a smaller dtype"
+
+
+class Runner:
+    """Keeps loaded models and one device; ``run`` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._store = ModelStore()
+        self._queue = DeviceQueue()
+
+    def run(self, request: RunRequest) -> Generator[Event, None, None]:
+        """Events of one run, ``Finished`` last. Raises ExplorerError subclasses for what the asker can mend."""
+        options = check_request(request)
+        ticket = object()
+        try:
+            for num_ahead in self._queue.enter(ticket):
+                yield Status(f"waiting for the device: {num_ahead} ahead")
+            yield from self._decode(request, options)
+        except torch.OutOfMemoryError as error:
+            raise DeviceError(OUT_OF_MEMORY) from error
+        finally:
+            self._queue.leave(ticket)
+
+    def _decode(self, request: RunRequest, options: DecodeOptions) -> Iterator[Event]:
+        run = yield from prepare_run(request, options, self._store)
+        lane = None
+        if request.baseline and request.method != Autoregressive.name:
+            lane = yield from _measure_baseline(run)
+        yield from _run_method(run, lane)
+
+
+def _measure_baseline(run: Run) -> Generator[Event, None, Lane]:
+    """Decode plainly to the end; progress at most every PROGRESS_SECONDS, so that a screen does not slow it down."""
+    yield BaselineProgress(0, run.request.max_new_tokens)
+    decoding = _warm_decoding(run, Autoregressive(run.models.target, None, NoSettings()))
+    decoding.prefill()
+    ms_per_token, told = list[float](), time.monotonic()
+    for step in decoding.steps():
+        ms_per_token.append(step.ms.total)
+        if time.monotonic() - told > PROGRESS_SECONDS:
+            yield BaselineProgress(len(decoding.output), run.request.max_new_tokens)
+            told = time.monotonic()
+    return Lane(decoding.output, decoding.gaps, ms_per_token)
+
+
+def _run_method(run: Run, lane: Lane | None) -> Iterator[Event]:
+    """The method's own lane: Started, one Stepped a step, Finished."""
+    decoding = _warm_decoding(run, run.method)
+    decoding.prefill()
+    if not decoding.output:
+        raise DeviceError(NON_FINITE)
+    trace = begin_trace(run, decoding, lane)
+    yield Started(trace)
+    vocab, steps = dict(trace.vocab), list[Step]()
+    for step in decoding.steps():
+        steps.append(step)
+        shown = used_ids(step) | _extra_ids(step.extra)
+        new = run.models.labeler.labels(sorted(token for token in shown if str(token) not in vocab))
+        vocab |= new
+        yield Stepped(step, new, decode(run.models.target.tokenizer, decoding.output))
+    yield Finished(finish_trace(run, dataclasses.replace(trace, steps=steps, vocab=vocab), decoding, lane))
+
+
+def _warm_decoding(run: Run, method: Method) -> Decoding:
+    """A decoding of the request after a few untimed steps of ``method``.
+
+    First passes pay for allocations and lazily made kernels that neither lane should be charged.
+    """
+    decoding = Decoding(run.models.target, method, run.prompt.token_ids, run.options)
+    options = dataclasses.replace(run.options, max_new_tokens=1 + NUM_WARM_UP_STEPS, ignore_stop=True)
+    rehearsal = Decoding(run.models.target, method, run.prompt.token_ids[:NUM_WARM_UP_PROMPT], options)
+    rehearsal.prefill()
+    for _ in rehearsal.steps():
+        pass
+    return decoding
+
+
+def _extra_ids(value: Any) -> set[int]:
+    """Token ids in a step's ``extra``: there a pair of an integer and a float is a token with its probability."""
+    if isinstance(value, dict):
+        return set().union(*map(_extra_ids, value.values()))
+    if not isinstance(value, list | tuple):
+        return set()
+    if len(value) == 2 and type(value[0]) is int and type(value[1]) is float:
+        return {value[0]}
+    return set().union(*map(_extra_ids, value))
