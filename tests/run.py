@@ -112,15 +112,12 @@ def make_venv() -> str:
     python = python_of(VENV)
     if succeeds(python, "-m", "pip", "--version", quiet=True):
         return python
-    if importlib.util.find_spec("ensurepip"):
-        made = succeeds(sys.executable, "-m", "venv", "--clear", str(VENV))
-    elif importlib.util.find_spec("pip"):
+    made = importlib.util.find_spec("ensurepip") and succeeds(sys.executable, "-m", "venv", "--clear", str(VENV))
+    if not made and importlib.util.find_spec("pip"):
         # Debian and Ubuntu ship Python without ensurepip: an empty environment, then this Python's pip fills it.
         made = succeeds(sys.executable, "-m", "venv", "--clear", "--without-pip", str(VENV)) and succeeds(
             sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "pip"
         )
-    else:
-        made = False
     if not made:
         sys.exit(
             "Could not make .venv: this Python has no working ensurepip. On Debian or Ubuntu: apt install python3-venv"

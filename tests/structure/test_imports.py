@@ -21,7 +21,6 @@ LEVELS: dict[str, int | str] = {
     "explorer.trace_files": 0,
     "explorer.metrics": 0,
     "explorer.insight": 0,
-    "explorer.runner_events": 0,
     "explorer.clock": 1,  # methods time their own passes
     "explorer.tree": 1,
     "explorer.sampling": 1,
