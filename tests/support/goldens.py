@@ -1,14 +1,50 @@
-"""Where the tiny golden checkpoints and outputs lie."""
+"""The golden checkpoints and what the reference implementations computed on them (tests/goldens/README.md)."""
 
 from __future__ import annotations
 
+import gzip
+import json
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
+from explorer.checkpoints.target import load_target
+from explorer.config import Sampling
+from explorer.methods.base import Draft, Method
+from explorer.sampling import Sampler
+from explorer.target import Target
+from explorer.verify import Verdict, verify_greedy
+
+FOLDER = Path(__file__).resolve().parent.parent / "goldens"
+TIE_GAP = 2e-5  # below it, draft scores are too close for two float32 implementations to agree on the order
 
 
-def golden(name: str) -> Path:
-    """A folder or file of tests/goldens, for instance ``golden("base_a")``."""
-    path = GOLDENS / name
-    assert path.exists(), f"{path} is missing"
-    return path
+@cache
+def golden_target(name: str) -> Target:
+    """A golden target, loaded once; its model never changes, its cache starts anew with every run."""
+    loaded = load_target(str(FOLDER / name))
+    return Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
+
+
+@cache
+def golden(name: str) -> dict[str, Any]:
+    """One file of figures."""
+    read: dict[str, Any] = json.loads(gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()))
+    return read
+
+
+def replay(target: Target, method: Method, prompt: list[int], num_rounds: int) -> Iterator[tuple[Draft, Any, Verdict]]:
+    """Decode greedily for ``num_rounds`` rounds, stops ignored: (draft, target output, verdict) of each, before commit."""
+    target.start(0)
+    output = target.prefill(prompt)
+    root = int(output.logits.argmax())
+    method.start(prompt, output, Sampler(Sampling()))
+    for _ in range(num_rounds):
+        draft = method.draft(root)
+        output = target.forward(draft.tree())
+        verdict = verify_greedy(draft.tree(), output.logits)
+        yield draft, output, verdict
+        target.commit(verdict.path)
+        method.update(verdict, output)
+        root = verdict.next_token

@@ -1,0 +1,121 @@
+"""EAGLE-2 against the original implementation's figures, and where the original is wrong, against the definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from explorer.checkpoints.eagle import load_eagle
+from explorer.methods.eagle2 import Eagle2, Eagle2Settings, _best
+from tests.support.goldens import FOLDER, TIE_GAP, golden, golden_target, replay
+from tests.support.tiny import tiny_drafter, tiny_target
+
+SETTINGS = [(60, 5, 10), (10, 3, 4), (8, 1, 8), (7, 5, 1)]
+
+
+def runs_of(name: str, setting: tuple[int, int, int]) -> list[dict[str, Any]]:
+    return [run for run in golden(f"eagle2__{name}")["runs"] if tuple(run["setting"]) == setting]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize(("base", "name"), [("base_a", "eagle_bias"), ("base_b", "eagle_nobias")])
+def test_every_round_equals_the_original(base: str, name: str, setting: tuple[int, int, int]) -> None:
+    target = golden_target(base)
+    drafter = load_eagle(str(FOLDER / name), target).module
+    runs = runs_of(name, setting)
+    assert runs
+    for run in runs:
+        prompt = golden(f"eagle2__{name}")["prompts"][run["prompt"]]["ids"]
+        method = Eagle2(target, drafter, Eagle2Settings(*setting))
+        new_tokens: list[int] = []
+        rounds = replay(target, method, prompt, len(run["rounds"]))
+        for expected, (draft, output, verdict) in zip(run["rounds"], rounds, strict=True):
+            tree = draft.tree()
+            assert target.length == expected["L"]
+            assert [tree.token_list[row] for row in verdict.path] == expected["committed"]
+            assert verdict.next_token == expected["next_root"]
+            new_tokens += expected["committed"]
+            if expected["tie_gap"] >= TIE_GAP:
+                assert tree.token_list == expected["tokens"]
+                assert tree.parent_list == expected["parents"]
+                assert tree.scores.tolist() == pytest.approx(expected["score"], abs=1e-4)
+                assert output.logits.argmax(-1).tolist() == expected["target_argmax"]
+        new_tokens.append(expected["next_root"])
+        assert new_tokens[: len(run["output"])] == run["output"]
+
+
+def test_a_budget_beyond_the_pool_is_clamped_and_said() -> None:
+    """The original raises for 16/5/1: a chain of 6 levels has 6 nodes."""
+    target = tiny_target()
+    method = Eagle2(target, tiny_drafter("eagle2", target), Eagle2Settings(total_tokens=16, depth=5, top_k=1))
+    (draft, _, _), *_ = replay(target, method, [1, 2, 3], 1)
+    assert draft.tree().parent_list == [-1, 0, 1, 2, 3, 4, 5]
+    assert any("7 rows" in notice for notice in method.notices)
+
+
+def test_more_children_than_the_drafter_has_tokens_is_clamped_and_said() -> None:
+    target = tiny_target(vocab_size=5)
+    method = Eagle2(target, tiny_drafter("eagle2", target), Eagle2Settings(total_tokens=60, depth=1, top_k=10))
+    (draft, _, _), *_ = replay(target, method, [1, 2], 1)
+    assert len(draft.tree()) == 1 + 5 + 25
+    assert any("5 tokens" in notice for notice in method.notices)
+
+
+def test_the_drafters_cache_equals_a_fresh_pass_over_true_features() -> None:
+    target = tiny_target()
+    drafter = tiny_drafter("eagle2", target)
+    method = Eagle2(target, drafter, Eagle2Settings(total_tokens=12, depth=2, top_k=3))
+    tokens = [1, 2, 3, 4]
+    for _, _, verdict in replay(target, method, [1, 2, 3, 4], 6):
+        assert method._cache.length == target.length  # pairs of every committed token, the last with the root
+        held = [layer[0].clone() for layer in method._cache._layers]
+        root = method_root(tokens, target, verdict)
+        fresh = Eagle2(target, drafter, method.settings)
+        features = all_features(tokens)
+        fresh._extend(torch.tensor([*tokens[1:], root]), features)
+        for ours, theirs in zip(held, fresh._cache._layers, strict=True):
+            torch.testing.assert_close(ours, theirs[0], atol=1e-5, rtol=0)
+        tokens += [root, *verdict.accepted_tokens]
+
+
+def method_root(tokens: list[int], target: Any, verdict: Any) -> int:
+    """The root of the round: what plain decoding chooses after the committed tokens."""
+    other = tiny_target()
+    return int(other.prefill(tokens).logits.argmax())
+
+
+def all_features(tokens: list[int]) -> torch.Tensor:
+    return tiny_target().prefill(tokens).hidden
+
+
+def test_no_node_loses_its_parent_when_scores_tie() -> None:
+    """A child of log-probability 0 ties with its parent; the original may then keep the child alone."""
+    scores = torch.tensor([-1.0, -2.0, -1.0, -1.0, -1.0])  # rows 2..4 continue row 0 with certainty
+    assert _best(scores, 2).tolist() == [0, 2]
+    for budget in range(1, 6):
+        chosen = set(_best(scores, budget).tolist())
+        assert chosen & {2, 3, 4} == set() or 0 in chosen
+
+
+def test_certain_drafters_still_give_trees() -> None:
+    """A drafter whose probabilities round to 1 and 0 ties everywhere along its favourite chain."""
+    target = tiny_target()
+    drafter = tiny_drafter("eagle2", target)
+    drafter.draft_head = drafter.draft_head * 1e4
+    method = Eagle2(target, drafter, Eagle2Settings(total_tokens=9, depth=4, top_k=3))
+    for draft, _, _ in replay(target, method, [5, 6, 7], 4):
+        tree = draft.tree()  # building it raises where a row has no parent
+        assert len(tree) == 9
+
+
+def test_ranks_come_from_the_drafters_own_order() -> None:
+    target = tiny_target()
+    method = Eagle2(target, tiny_drafter("eagle2", target), Eagle2Settings(total_tokens=8, depth=1, top_k=4))
+    (draft, _, _), *_ = replay(target, method, [5, 6, 7], 1)
+    assert draft.rank_of is not None
+    first_level = [draft.considered.token_list[row] for row in draft.considered.children(0)]
+    assert [draft.rank_of(0, token) for token in first_level] == [0, 1, 2, 3]
+    leaf = len(draft.considered) - 1
+    assert draft.rank_of(leaf, first_level[0]) is None  # never expanded: the drafter did not look

@@ -1,0 +1,91 @@
+"""Medusa against the original implementation's figures; its static tree against the published buffers."""
+
+from __future__ import annotations
+
+import pytest
+
+from explorer.checkpoints.medusa import load_medusa
+from explorer.methods.medusa import Medusa, MedusaSettings, StaticTree
+from explorer.presets import load_tree, tree_names
+from tests.support.goldens import FOLDER, TIE_GAP, golden, golden_target, replay
+
+
+@pytest.mark.parametrize(("base", "name"), [("base_a", "medusa_a"), ("base_b", "medusa_b"), ("medusa_c", "medusa_c")])
+def test_every_greedy_round_equals_the_original(base: str, name: str) -> None:
+    target = golden_target(base)
+    heads = load_medusa(str(FOLDER / name), target).module
+    figures = golden(f"medusa__{name}")
+    runs = [run for run in figures["runs"] if run["temperature"] == 0]
+    assert runs
+    for run in runs:
+        method = Medusa(target, heads, MedusaSettings("mc_sim_7b_63", 64))
+        new_tokens: list[int] = []
+        rounds = replay(target, method, figures["prompts"][run["prompt"]]["ids"], len(run["rounds"]))
+        for expected, (draft, output, verdict) in zip(run["rounds"], rounds, strict=True):
+            tree = draft.tree()
+            assert target.length == expected["L"]
+            assert tree.parent_list == figures["tree"]["parents"]
+            assert [tree.token_list[row] for row in verdict.path] == expected["committed"]
+            assert verdict.next_token == expected["next_root"]
+            new_tokens += expected["committed"]
+            if expected["tie_gap"] >= TIE_GAP:
+                assert tree.token_list == expected["tokens"]
+                assert output.logits.argmax(-1).tolist() == expected["target_argmax"]
+        new_tokens.append(expected["next_root"])
+        assert new_tokens[: len(run["output"])] == run["output"]
+
+
+def test_a_path_shorter_than_its_neighbours_is_never_padded() -> None:
+    """The original pads short paths with token 0 and accepts the pad where the target wants token 0."""
+    target = golden_target("base_b")
+    figures = golden("medusa_pad_bug")
+    heads = load_medusa(str(FOLDER / "medusa_b"), target).module
+    assert figures["runs"]
+    for run in figures["runs"]:
+        method = Medusa(target, heads, MedusaSettings("mc_sim_7b_63", 64))
+        new_tokens: list[int] = []
+        for draft, _, verdict in replay(target, method, run["prompt_ids"], len(run["expected_output"])):
+            new_tokens += [draft.tree().token_list[row] for row in verdict.path]
+        assert new_tokens[: len(run["expected_output"])] == run["expected_output"]
+        assert run["expected_output"] != run["reference_output"]
+
+
+def test_static_tree_rows_are_sorted_by_length_then_value() -> None:
+    tree = StaticTree.build([[1], [0], [0, 1], [1, 0], [0, 0]], num_heads=4, max_rows=64)
+    assert tree.choices == ((0,), (1,), (0, 0), (0, 1), (1, 0))
+    assert tree.parents == (-1, 0, 0, 1, 1, 2)
+    assert tree.depths == (1, 1, 2, 2, 2)
+    assert tree.ranks == (0, 1, 0, 1, 0)
+
+
+@pytest.mark.parametrize("max_rows", [2, 5, 20, 64])
+@pytest.mark.parametrize("num_heads", [1, 2, 5])
+def test_cutting_a_tree_orphans_nothing(max_rows: int, num_heads: int) -> None:
+    for name in tree_names():
+        tree = StaticTree.build(load_tree(name), num_heads, max_rows)
+        assert len(tree.parents) <= max_rows
+        assert all(depth <= num_heads for depth in tree.depths)
+        assert all(path[:-1] in {(), *tree.choices} for path in tree.choices)
+
+
+def test_a_tree_deeper_than_the_heads_is_cut_and_said() -> None:
+    target = golden_target("base_b")
+    heads = load_medusa(str(FOLDER / "medusa_b"), target).module
+    method = Medusa(target, heads, MedusaSettings("mc_sim_7b_63", 500))
+    assert any("3 heads" in notice for notice in method.notices)
+    assert any("64 rows" in notice for notice in method.notices)
+
+
+def test_the_record_gets_each_heads_list_and_ranks() -> None:
+    target = golden_target("base_a")
+    heads = load_medusa(str(FOLDER / "medusa_a"), target).module
+    method = Medusa(target, heads, MedusaSettings("mc_sim_7b_63", 64))
+    (draft, _, _), *_ = replay(target, method, [1, 3, 7], 1)
+    assert draft.extra is not None
+    assert draft.rank_of is not None
+    lists = draft.extra["heads"]
+    assert [len(shown) for shown in lists] == [10] * 5
+    for row in range(1, len(draft.tree())):
+        depth = int(draft.tree().depths[row])
+        assert draft.tree().token_list[row] in [token for token, _ in lists[depth - 1]]
+    assert [draft.rank_of(0, token) for token, _ in lists[0]] == list(range(10))
