@@ -35,7 +35,7 @@ def golden(name: str) -> dict[str, Any]:
 
 
 def replay(target: Target, method: Method, prompt: list[int], num_rounds: int) -> Iterator[tuple[Draft, Any, Verdict]]:
-    """Decode greedily for ``num_rounds`` rounds, stops ignored: (draft, target output, verdict) of each, before commit."""
+    """Decode greedily, stops ignored; yields (draft, target output, verdict) of each round before its commit."""
     target.start(0)
     output = target.prefill(prompt)
     root = int(output.logits.argmax())
