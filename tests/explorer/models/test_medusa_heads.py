@@ -1,0 +1,37 @@
+"""Medusa's heads: published keys, both LM layouts, and the identity they start from."""
+
+from __future__ import annotations
+
+import torch
+
+from explorer.models.medusa_heads import MedusaHeads
+
+
+def test_keys_are_the_published_ones() -> None:
+    shared = MedusaHeads(2, 1, 8, 20, own_lm=False)
+    assert list(shared.state_dict()) == ["0.0.linear.weight", "0.0.linear.bias", "1.0.linear.weight", "1.0.linear.bias"]
+    own = MedusaHeads(1, 2, 8, 20, own_lm=True).state_dict()
+    assert set(own) == {f"0.{j}.linear.{part}" for j in range(2) for part in ("weight", "bias")} | {"0.2.weight"}
+    assert own["0.2.weight"].shape == (20, 8)
+
+
+def test_shared_head_reads_blocks_through_the_targets_matrix() -> None:
+    torch.manual_seed(0)
+    heads = MedusaHeads(3, 1, 8, 20)
+    for parameter in heads.parameters():
+        torch.nn.init.normal_(parameter)
+    lm_head, hidden = torch.nn.Linear(8, 20, bias=False), torch.randn(5, 8)
+    logits = heads(hidden, lm_head)
+    assert logits.shape == (3, 5, 20)
+    block = heads[1][0].linear
+    expected = (hidden + torch.nn.functional.silu(hidden @ block.weight.T + block.bias)) @ lm_head.weight.T
+    assert torch.allclose(logits[1], expected, atol=1e-6)
+
+
+def test_own_matrices_ignore_the_targets() -> None:
+    heads = MedusaHeads(2, 1, 8, 20, own_lm=True)
+
+    def refuse(_hidden: torch.Tensor) -> torch.Tensor:
+        raise AssertionError("a head with its own matrix asked for the target's")
+
+    assert heads(torch.randn(4, 8), refuse).shape == (2, 4, 20)
