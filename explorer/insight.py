@@ -171,13 +171,18 @@ def miss_class(step: Step) -> str | None:
     end, token = step.path[-1], step.next_token
     if token in _tokens_below(end, step.tree.parent, step.tree.token):
         return "sampled"
-    if token in _tokens_below(end, step.ghosts.parent, step.ghosts.token):
+    if _is_pruned(step):
         return "pruned"
     level = depths(step.tree.parent)
     drafted = zip(step.tree.token, step.tree.role, level, strict=True)
     if any(t == token and role == "draft" and depth == level[end] + 1 for t, role, depth in drafted):
         return "elsewhere"
     return "not_drafted" if step.next_draft_rank is None else "outranked"
+
+
+def _is_pruned(step: Step) -> bool:
+    """True where the target's own token is a ghost right below the end of the path."""
+    return step.next_token in _tokens_below(step.path[-1], step.ghosts.parent, step.ghosts.token)
 
 
 def _tokens_below(parent: int, parents: list[int], tokens: list[int]) -> set[int]:
@@ -205,7 +210,8 @@ def own_token_sentence(step: Step, vocab: Mapping[str, Label]) -> str:
     if step.num_drafted == 0:
         return f"{own} is what the target chose; nothing was drafted."
     if clause is None:
-        return f"Bonus: the path was accepted to its end, and the same pass already says what follows, {own}."
+        text = f"Bonus: the path was accepted to its end, and the same pass already says what follows, {own}."
+        return text + (" It had been drafted too, but the rerank pruned it." if _is_pruned(step) else "")
     return f"The target's own choice where the walk ended: {own} {clause}."
 
 

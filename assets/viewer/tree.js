@@ -2,6 +2,7 @@
 
 const MIN_ROW = 12, MAX_ROW = 28, MAX_PILL_HEIGHT = 22, FOLD_BELOW_ROW = 14.5;
 const MIN_PILL = 58, MAX_PILL = 132, GAP = 18, MAX_GAP = 64, MARGIN = 6, HEAD = 14;
+const MAX_FONT = 13.5, READABLE_FONT = 11;
 const MONO_RATIO = 0.605; // width of a monospace cell over its font size
 
 function createTree(store) {
@@ -16,8 +17,13 @@ function createTree(store) {
     const width = box.clientWidth - 2 * MARGIN, height = (box.clientHeight || 420) - HEAD - MARGIN;
     const view = foldedView(step, store, Math.floor(height / FOLD_BELOW_ROW));
     const rowHeight = clamp(height / view.numRows, MIN_ROW, MAX_ROW);
-    const pillHeight = Math.min(rowHeight - 2, MAX_PILL_HEIGHT), fontSize = clamp(pillHeight * 0.66, 8, 13.5);
-    return { view, rowHeight, pillHeight, fontSize, cell: fontSize * MONO_RATIO, ...columns(step, view, fontSize, width) };
+    const pillHeight = Math.min(rowHeight - 2, MAX_PILL_HEIGHT);
+    let fontSize = clamp(pillHeight * 0.66, 8, MAX_FONT), across = columns(step, view, fontSize, width);
+    while (across.isTight && fontSize > READABLE_FONT) {
+      fontSize -= 0.5;
+      across = columns(step, view, fontSize, width);
+    }
+    return { view, rowHeight, pillHeight, fontSize, cell: fontSize * MONO_RATIO, ...across };
   }
 
   // A column is as wide as its longest label; where that is too much for the pane, the widest columns give way first.
@@ -35,7 +41,7 @@ function createTree(store) {
     const pills = wanted.map((each) => Math.min(each, cap));
     const gap = clamp((width - total(cap)) / Math.max(1, wanted.length - 1), GAP, MAX_GAP);
     const lefts = pills.map((_, col) => MARGIN + pills.slice(0, col).reduce((sum, each) => sum + each + gap, 0));
-    return { pills, lefts, gap };
+    return { pills, lefts, gap, isTight: wanted.some((each) => each > cap) };
   }
 
   function textStart(state, fontSize) { return GLYPHS[state] ? 5 + fontSize : 7; }

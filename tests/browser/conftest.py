@@ -1,0 +1,55 @@
+"""One Chromium for all browser tests, and pages that fail the test on any error or any request to another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+LOCAL_SCHEMES = ("data", "blob", "about")
+
+
+@pytest.fixture(scope="session")
+def browser(chromium_path: str) -> Iterator[Browser]:
+    """A headless Chromium that talks to nobody by itself."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=chromium_path, args=CHROMIUM_FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """``open_page(url, width, height, **context)``; console errors and foreign requests fail the test at its end."""
+    problems: list[str] = []
+    contexts = []
+
+    def watch_request(url: str) -> None:
+        if urlsplit(url).scheme not in LOCAL_SCHEMES and urlsplit(url).hostname not in ("127.0.0.1", "localhost"):
+            problems.append(f"request to {url}")
+
+    def open_one(url: str, width: int = 1280, height: int = 720, **options: object) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)  # type: ignore[arg-type]
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: problems.append(f"page error: {error}"))
+        page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
+        page.on("request", lambda request: watch_request(request.url))
+        page.goto(url)
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert problems == []

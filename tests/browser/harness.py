@@ -1,0 +1,93 @@
+"""A bare page with the step viewer on it, served on 127.0.0.1: the viewer without Gradio.
+
+``ViewerServer`` hands out the first ``num_steps`` steps of a trace, so that a test can let a run grow.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+from explorer.metrics import compute_stats
+from explorer.trace import Trace
+from explorer.views.viewer import SHELL, view_payload, viewer_source
+
+PAGE = f"""<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<link rel="icon" href="data:,"><style>body{{margin:0}}</style>{SHELL}<script src="/viewer.js"></script>"""
+
+# The smallest adapter: what any host page has to supply.
+ADAPTER = """
+window.handle = {id: "t"};
+window.events = [];
+window.viewer = mountViewer({
+  element: document.querySelector(".dtx"),
+  scheme: "auto",
+  current: () => window.handle,
+  load: async (from) => (await fetch("/view?from=" + from)).json(),
+  onChange: (callback) => { window.changed = callback; },
+  emit: (name, data) => window.events.push([name, data]),
+});
+"""
+# No inline script may run and nothing but this server may be asked: a token that became markup would be stopped loudly
+# (Playwright's own polling needs eval).
+POLICY = "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+
+
+class ViewerServer:
+    """Serves one trace; ``num_steps`` and ``is_done`` may change while the page is open, ``asked`` lists each from."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.num_steps = len(trace.steps)
+        self.is_done = True
+        self.error: str | None = None
+        self.asked: list[int] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def payload(self, from_step: int) -> str:
+        """View JSON of the run as far as it has got."""
+        self.asked.append(from_step)
+        if self.error:
+            return json.dumps({"error": self.error})
+        steps = self.trace.steps[: self.num_steps]
+        num_output = 1 + sum(len(step.emitted) for step in steps)
+        baseline = self.trace.baseline.tokens_per_second if self.trace.baseline else None
+        values = vars(self.trace) | {"steps": steps, "stats": compute_stats(steps, num_output, baseline)}
+        return json.dumps(view_payload(Trace(**values), from_step, trace_id="t", is_done=self.is_done))
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _handler(owner: ViewerServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            address = urlsplit(self.path)
+            if address.path == "/":
+                self._send("text/html", PAGE)
+            elif address.path == "/viewer.js":
+                self._send("text/javascript", viewer_source() + ADAPTER)
+            elif address.path == "/view":
+                self._send("application/json", owner.payload(int(parse_qs(address.query)["from"][0])))
+            else:
+                self.send_error(404)
+
+        def _send(self, kind: str, text: str) -> None:
+            body = text.encode()
+            self.send_response(200)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Security-Policy", POLICY)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_arguments: object) -> None:
+            """Keep the test output clean."""
+
+    return Handler
