@@ -64,11 +64,11 @@ def locate(source: str, what: str, weights: Sequence[str] = ("*.safetensors", "*
     ``weights`` are file patterns in order of preference; the first that the repository has is taken. Raises
     CheckpointError for anything else.
     """
-    path = Path(source).expanduser()
     with parsing(f"{what} {source!r}"):
-        if path.is_dir():
+        path = Path(source).expanduser()
+        if source and path.is_dir():  # an empty name would be the current directory
             return path
-        exists = path.exists()
+        exists = bool(source) and path.exists()
     if exists:
         raise CheckpointError(f"{what} {source!r} is a file: name the directory that holds the checkpoint")
     if not _HUB_ID.fullmatch(source) or source.endswith((".json", ".safetensors", ".bin", ".pt")):

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from explorer.checkpoints import smollm2
-from explorer.checkpoints.files import Report, brief, locate, parsing, quiet, weight_files
+from explorer.checkpoints.files import Report, brief, locate, parsing, quiet, read_json, weight_files
 from explorer.checkpoints.support import check_numbers, refuse_sinks, refuse_unsupported
 from explorer.config import DEFAULT_TARGET
 from explorer.errors import CheckpointError, DeviceError, FetchError
@@ -109,6 +109,8 @@ def _read_model_config(folder: Path, what: str) -> Any:
         model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
     if model_class is None:
         raise CheckpointError(f"{what}: {config.model_type!r} is no causal language model")
+    if (folder / "generation_config.json").exists():
+        read_json(folder / "generation_config.json")  # transformers passes over a broken one, and its stop ids
     refuse_unsupported(text_config, model_class, what)
     check_numbers(text_config, what)
     _check_size(folder, config, what)
