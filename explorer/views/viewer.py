@@ -47,10 +47,9 @@ def view_payload(trace: Trace, from_step: int = 0, *, trace_id: str = "", is_don
     The header comes with the first step and again when the run is done; a reader that has steps 0..k-1 asks from k.
     """
     start = max(0, min(from_step, len(trace.steps)))
-    known = set().union(*(used_ids(step) for step in trace.steps[:start])) if start else set()
-    wanted = set().union(*(used_ids(step) for step in trace.steps[start:]))
-    if start == 0:
-        wanted |= {trace.first_token, *trace.prompt.token_ids}
+    before, wanted = {trace.first_token, *trace.prompt.token_ids}, set().union(*map(used_ids, trace.steps[start:]))
+    known = before.union(*map(used_ids, trace.steps[:start])) if start else set()
+    wanted |= before if start == 0 else set()
     payload: dict[str, Any] = {
         "id": trace_id,
         "from": start,

@@ -1,0 +1,65 @@
+"""The headline numbers: what was measured, said plainly, also when it is bad news or absent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from explorer.trace import Baseline, Divergence, Trace
+from explorer.views.facts import Fact, facts
+from tests.support.traces import make_trace
+
+
+def of(trace: Trace) -> dict[str, Fact]:
+    return {fact.name: fact for fact in facts(trace)}
+
+
+def with_stats(trace: Trace, **values: float | None) -> Trace:
+    return replace(trace, stats=replace(trace.stats, **values))  # type: ignore[arg-type]
+
+
+def test_tokens_per_pass_with_and_without_the_targets_own() -> None:
+    fact = of(with_stats(make_trace(), mean_acceptance_length=2.854))["per_pass"]
+    assert (fact.value, fact.note) == ("2.85", "1.85 without the target's own")
+
+
+def test_a_slowdown_is_called_one() -> None:
+    fact = of(with_stats(make_trace(), speedup=0.826))["speedup"]
+    assert (fact.value, fact.label, fact.tone) == ("0.83×", "slower than without drafts", "bad")
+    fact = of(with_stats(make_trace(), speedup=1.414))["speedup"]
+    assert (fact.value, fact.label, fact.tone) == ("1.41×", "measured speedup", "good")
+    assert of(with_stats(make_trace(), speedup=None))["speedup"].value == "–"
+
+
+def test_speed_both_ways_and_time_to_first_token() -> None:
+    trace = make_trace()
+    found = of(trace)
+    assert found["speed"].value == f"{trace.stats.tokens_per_second:.1f}"
+    assert found["speed"].note == "24.0 autoregressive"
+    assert found["first_token"].value == "56 ms"
+    slow = replace(trace, prefill_ms=replace(trace.prefill_ms, target=2300.0))
+    assert of(slow)["first_token"].value == "2.30 s"
+
+
+def test_drafter_size() -> None:
+    found = of(make_trace())["drafter"]
+    assert (found.value, found.note) == ("4.2 M", "8.4 MB, 3.1 % of the target")
+    assert of(make_trace("autoregressive"))["drafter"].value == "none"
+
+
+def test_equality_badge() -> None:
+    trace = make_trace()
+    assert of(trace)["equal"].value == "✓ equal"
+    split = Baseline(False, Divergence(56, 4, 5, 0.00012), 24.0, [])
+    fact = of(replace(trace, baseline=split))["equal"]
+    assert (fact.value, fact.note, fact.tone) == ("✗ differs", "first differs at token 57, logit gap 0.00012", "bad")
+    assert of(replace(trace, baseline=None))["equal"].label == "not compared"
+    sampled = of(make_trace(acceptance="rejection"))["equal"]
+    assert (sampled.label, sampled.tone) == ("not compared", "plain")
+
+
+def test_a_run_without_steps_has_dashes() -> None:
+    trace = with_stats(
+        replace(make_trace(), steps=[]), mean_acceptance_length=None, tokens_per_second=None, speedup=None
+    )
+    found = of(trace)
+    assert [found[name].value for name in ("per_pass", "speedup", "speed")] == ["–", "–", "–"]

@@ -1,0 +1,111 @@
+"""View JSON and the viewer's sources: complete, rounded, incremental, and free of templates."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from explorer import insight
+from explorer.trace_check import used_ids
+from explorer.views.viewer import ASSETS, JS_FILES, SHELL, view_payload, view_step, viewer_css, viewer_js, viewer_source
+from tests.support.traces import make_trace
+
+MAX_JS_LINES = 300
+
+
+def test_columns_are_the_record() -> None:
+    trace = make_trace("eagle2", 6, 30)
+    for step in trace.steps:
+        view = view_step(trace, step)
+        assert (view["tok"], view["par"], view["state"]) == (step.tree.token, step.tree.parent, step.tree.state)
+        assert (view["path"], view["emitted"], view["prefix"]) == (step.path, step.emitted, step.prefix_len)
+        assert sorted(view["order"]) == list(range(len(step.tree)))
+        assert len(view["row"]) == len(view["col"]) == len(view["why"]) == len(step.tree)
+        assert view["col"] == insight.depths(step.tree.parent)
+        assert {len(column) for name, column in view["ghosts"].items() if name != "why"} == {len(step.ghosts)}
+        assert view["own"]["col"] == view["col"][step.path[-1]] + 1
+        assert [view["reasons"][index] for index in view["why"]]
+
+
+def test_probabilities_have_four_digits_and_null_where_there_is_none() -> None:
+    trace = make_trace("eagle2", 2, 20)
+    view = view_step(trace, trace.steps[0])
+    assert view["q"][0] is None
+    for shown, recorded in zip(view["q"][1:], trace.steps[0].tree.draft_prob[1:], strict=True):
+        assert recorded is not None
+        assert shown == float(f"{recorded:.4g}")
+
+
+def test_incremental_payloads_make_the_whole() -> None:
+    trace = make_trace("eagle2", 9, 30)
+    whole = view_payload(trace, trace_id="t")
+    vocab, steps = {}, []
+    for start in (0, 1, 4, 9):
+        end = {0: 1, 1: 4, 4: 9, 9: 9}[start]
+        part = view_payload(type(trace)(**vars(trace) | {"steps": trace.steps[:end]}), start, is_done=end == 9)
+        assert part["from"] == start
+        assert not vocab.keys() & part["vocab"].keys(), "a label is sent once"
+        vocab |= part["vocab"]
+        steps += part["steps"]
+        assert ("header" in part) == (start == 0 or part["done"])
+    assert steps == whole["steps"]
+    assert vocab == whole["vocab"]
+    shown = set().union(*(used_ids(step) for step in trace.steps)) | set(trace.prompt.token_ids)
+    assert {str(token) for token in shown} <= vocab.keys()
+
+
+def test_a_start_beyond_the_end_is_an_empty_answer() -> None:
+    payload = view_payload(make_trace(steps=3), 99)
+    assert (payload["from"], payload["steps"], payload["num_steps"]) == (3, [], 3)
+
+
+def test_payload_is_strict_json_and_small() -> None:
+    text = json.dumps(view_payload(make_trace("eagle2", 40, 60)), allow_nan=False, separators=(",", ":"))
+    assert len(text) < 500_000
+
+
+def test_labels_carry_no_invisible_character() -> None:
+    payload = view_payload(make_trace("eagle2", 8, 60, hostile=True))
+    assert payload["vocab"]
+    for label, kind in payload["vocab"].values():
+        assert label == insight.visible(label)
+        assert kind in ("text", "space", "special", "bytes")
+
+
+def test_shell_and_style_hold_nothing_a_template_would_evaluate() -> None:
+    assert "$" not in SHELL
+    assert "{" not in SHELL
+    assert "`" not in viewer_css()
+    assert "${" not in viewer_css()
+
+
+@pytest.mark.parametrize("name", [*JS_FILES, "gradio.js"])
+def test_scripts_build_no_markup_from_strings(name: str) -> None:
+    source = (ASSETS / name).read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= MAX_JS_LINES
+    for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "import ", "http"):
+        assert forbidden not in source.replace("http://www.w3.org/2000/svg", ""), f"{name} uses {forbidden}"
+
+
+def test_every_script_in_the_folder_is_listed() -> None:
+    assert sorted(path.name for path in ASSETS.glob("*.js")) == sorted([*JS_FILES, "gradio.js"])
+
+
+def test_every_class_in_the_scripts_is_styled_or_structural() -> None:
+    styled = set(re.findall(r"\.(dtx-[a-z]+)", viewer_css()))
+    used = set(re.findall(r"dtx-[a-z]+", viewer_source().replace(viewer_css(), "")))
+    used |= {"dtx"}
+    unused = {name for name in styled if name not in used}
+    assert unused == set(), "style for something that is never drawn"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node on this machine; the browser tests run the scripts")
+def test_scripts_compile_as_a_function_body() -> None:
+    names = "'element', 'trigger', 'props', 'server', 'upload', 'watch'"
+    check = f"new Function({names}, require('fs').readFileSync(0, 'utf8'))"
+    result = subprocess.run(["node", "-e", check], input=viewer_js(), text=True, capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr
