@@ -130,8 +130,9 @@ def test_every_tensor_that_does_not_fit_is_listed(tmp_path: Path) -> None:
     ],
     ids=(
         "broken config|config is a list|no config|unknown model|no causal model|text for a number|huge layers"
-        "|many layers|negative vocabulary|text for eps|unknown rope|unknown activation|cut weights|garbage weights|no weights"
-        "|weights loop|broken tokenizer|odd tokenizer|no tokenizer|broken tokenizer config|broken generation config"
+        "|many layers|negative vocabulary|text for eps|unknown rope|unknown activation|cut weights|garbage weights"
+        "|no weights|weights loop|broken tokenizer|odd tokenizer|no tokenizer|broken tokenizer config"
+        "|broken generation config"
     ).split("|"),
 )
 def test_broken_and_hostile_folders(tmp_path: Path, damage: Callable[[Path], Any]) -> None:
