@@ -87,6 +87,7 @@ class EagleDrafter(nn.Module):
 
     embedding: Tensor
     draft_head: Tensor
+    d2t: Tensor
 
     def __init__(self, config: EagleConfig) -> None:
         super().__init__()

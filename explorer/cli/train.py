@@ -1,0 +1,106 @@
+"""``python -m explorer train``: the recipes that made the shipped drafters."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from explorer.config import DEFAULT_TARGET
+from explorer.errors import SettingError
+
+if TYPE_CHECKING:
+    from explorer.checkpoints.target import LoadedTarget
+
+HELP = "make drafters for a target: its own text, its features, Medusa heads, the EAGLE layer"
+STAGES = ("generate", "features", "medusa", "eagle", "all")
+INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Stages, folders and sizes; a stage that is run again goes on where it stopped."""
+    parser.description = f"{HELP}. Every stage resumes where it stopped when the same command is run again."
+    parser.add_argument("stage", choices=STAGES, help="what to make; medusa and eagle compute missing features first")
+    parser.add_argument("--work", type=Path, required=True, help="folder for text, features and checkpoints")
+    parser.add_argument("--out", type=Path, help="folder for medusa/ and eagle/ (default: --work/drafters)")
+    parser.add_argument("--target", default=DEFAULT_TARGET, help="smollm2, a directory or a hub id")
+    parser.add_argument("--text", type=Path, action="append", default=[], help="text .npz or folder (repeatable)")
+    parser.add_argument("--text-note", help="a sentence for the card on where that text comes from")
+    parser.add_argument("--trees", type=Path, help="preset file to put the grown Medusa trees into")
+    parser.add_argument("--num-tokens", type=int, default=1_000_000, help="generate: answer tokens to write")
+    parser.add_argument("--max-tokens", type=int, help="train on about this many tokens (default: all)")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument("--draft-vocab", type=int, default=8192, help="eagle: tokens the drafter may propose")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, help="processor threads (default: torch's choice)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the stages asked for; an interrupt leaves only whole files behind."""
+    _check(args)
+    import torch
+
+    from explorer.checkpoints.target import load_target
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    target = load_target(args.target)
+    stages = ("generate", "medusa", "eagle") if args.stage == "all" else (args.stage,)
+    try:
+        for stage in stages:
+            print(f"{stage}: {_run_stage(stage, args, target)}")
+    except KeyboardInterrupt:
+        print("interrupted: run the same command again to go on from the last checkpoint", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name in ("num_tokens", "max_tokens", "epochs", "draft_vocab", "threads"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise SettingError(f"--{name.replace('_', '-')} is {value}; give a whole number of at least 1")
+    if not 0 < args.learning_rate < 1:
+        raise SettingError(f"--learning-rate is {args.learning_rate}; give a number between 0 and 1, such as 0.001")
+    missing = [str(path) for path in args.text if not path.exists()]
+    if missing:
+        raise SettingError(f"no such text: {', '.join(missing)}; give .npz files or folders of them")
+
+
+def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Path:
+    from explorer.training.eagle import EagleOptions
+    from explorer.training.loop import LoopOptions
+    from explorer.training.medusa import MedusaOptions
+    from explorer.training.run import Plan, prepare, train_eagle, train_medusa
+
+    loop = LoopOptions(epochs=args.epochs, learning_rate=args.learning_rate, seed=args.seed)
+    plan = Plan(
+        work=args.work,
+        out=args.out or args.work / "drafters",
+        text=tuple(args.text),
+        text_note=args.text_note or Plan.text_note,
+        command="python -m explorer " + shlex.join(["train", stage, *_shown(args)]),
+        max_tokens=args.max_tokens,
+        draft_vocab_size=args.draft_vocab,
+        loop=loop,
+    )
+    if stage == "generate":
+        from explorer.training.generate import GenerateOptions, generate
+
+        return generate(target, args.work / "text", GenerateOptions(num_tokens=args.num_tokens, seed=args.seed))
+    if stage == "features":
+        prepare(plan, target)
+        return args.work / "features"
+    if stage == "medusa":
+        return train_medusa(plan, target, MedusaOptions(), args.trees)
+    return train_eagle(plan, target, EagleOptions())
+
+
+def _shown(args: argparse.Namespace) -> list[str]:
+    """The options that shape the result, without this machine's paths: what a card repeats."""
+    shown = ["--work", "WORK", "--target", args.target, "--epochs", str(args.epochs), "--seed", str(args.seed)]
+    shown += ["--learning-rate", str(args.learning_rate), "--draft-vocab", str(args.draft_vocab)]
+    return shown + (["--max-tokens", str(args.max_tokens)] if args.max_tokens else [])

@@ -1,0 +1,86 @@
+"""Drafters as published files: float16 safetensors, a config, and a card that says how they were made."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from explorer.models.eagle_layer import EagleDrafter
+from explorer.models.medusa_heads import MedusaHeads
+from explorer.training.storage import replace_file, write_json, write_tensors
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """What a card tells. recipe and figures: label -> value, in the order shown; history: held-out figures by step."""
+
+    title: str
+    target: str
+    text: str
+    command: str
+    recipe: dict[str, Any]
+    figures: dict[str, Any]
+    history: list[dict[str, float]]
+
+
+def save_medusa(network: MedusaHeads, folder: Path, target_name: str) -> None:
+    """Layout B ("version 2"): the blocks alone, to be read through the target's LM head."""
+    write_tensors(folder / "medusa_lm_head.safetensors", network.state_dict())
+    config = {
+        "medusa_num_heads": network.num_heads,
+        "medusa_num_layers": network.num_layers,
+        "version": "2",
+        "base_model_name_or_path": target_name,
+    }
+    write_json(folder / "config.json", config)
+
+
+def save_eagle(network: EagleDrafter, folder: Path, target_name: str) -> None:
+    """EAGLE-1/2's layout with EAGLE-3's `d2t`; the embedding and LM head stay with the target."""
+    write_tensors(folder / "model.safetensors", network.state_dict())
+    shape = network.config
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "base_model_name_or_path": target_name,
+        "hidden_size": shape.hidden_size,
+        "intermediate_size": shape.intermediate_size,
+        "num_hidden_layers": shape.num_layers,
+        "num_attention_heads": shape.num_attention_heads,
+        "num_key_value_heads": shape.num_key_value_heads,
+        "hidden_act": shape.hidden_act,
+        "rms_norm_eps": shape.rms_norm_eps,
+        "rope_theta": shape.rope_theta,
+        "max_position_embeddings": shape.max_position_embeddings,
+        "vocab_size": shape.vocab_size,
+        "draft_vocab_size": shape.draft_vocab_size,
+        "bias": shape.fc_bias,
+        "qkv_bias": shape.qkv_bias,
+        "torch_dtype": "float16",
+    }
+    write_json(folder / "config.json", config)
+
+
+def write_card(folder: Path, facts: CardFacts) -> None:
+    """README.md of a drafter folder, in the form of a model card."""
+    parts = [
+        f"---\nlicense: apache-2.0\nbase_model: {facts.target}\n---\n\n# {facts.title}\n",
+        f"Trained for Draft Tree Explorer on the frozen target {facts.target}; it drafts, the target decides, so the\n"
+        "output stays the target's whatever this drafter guesses. Licence: Apache-2.0.\n",
+        f"## Text\n\n{facts.text}\n",
+        f"## Recipe\n\n`{facts.command}`\n\n{_table(facts.recipe)}",
+        f"## Measured on held-out text\n\n{_table(facts.figures)}",
+        f"## Held-out figures while training\n\n{_history(facts.history)}",
+    ]
+    replace_file(folder / "README.md", "\n".join(parts).encode())
+
+
+def _table(rows: dict[str, Any]) -> str:
+    return "| what | value |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in rows.items())
+
+
+def _history(history: list[dict[str, float]]) -> str:
+    if not history:
+        return "(none)\n"
+    names = list(history[0])
+    head = f"| {' | '.join(names)} |\n|{'---|' * len(names)}\n"
+    return head + "".join(f"| {' | '.join(str(row[name]) for name in names)} |\n" for row in history)

@@ -1,0 +1,138 @@
+"""The training loop both drafters share: seeded, checkpointed, resumed exactly, stopped on held-out agreement."""
+
+import math
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from explorer.training.dataset import Batch, FeatureSet
+from explorer.training.storage import write_state
+
+
+@dataclass(frozen=True)
+class LoopOptions:
+    """How long and how fast. batch_tokens counts padded tokens; save_every and evaluate_every count steps."""
+
+    epochs: int = 6
+    batch_tokens: int = 1024
+    learning_rate: float = 1e-3
+    warmup_steps: int = 100
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0
+    seed: int = 0
+    save_every: int = 100
+    evaluate_every: int = 200
+    patience: int = 6
+
+
+class Recipe(Protocol):
+    """What differs between drafters: the trained network, its loss, and its score on held-out text."""
+
+    @property
+    def network(self) -> nn.Module:
+        """What is trained."""
+
+    def loss(self, batch: Batch, generator: torch.Generator, progress: float) -> Tensor:
+        """Scalar loss of a batch; `progress` runs from 0 to 1; all randomness comes from `generator`."""
+
+    def evaluate(self) -> dict[str, float]:
+        """Figures on held-out text; the one named "score" is what early stopping maximises."""
+
+
+@dataclass
+class Progress:
+    """State of a run: all that a checkpoint holds besides tensors."""
+
+    step: int = 0
+    seconds: float = 0.0
+    best_score: float = -math.inf
+    evaluations_since_best: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def train(recipe: Recipe, data: FeatureSet, options: LoopOptions, folder: Path) -> Progress:
+    """Run the recipe to its end and leave the best weights in `recipe.network`.
+
+    `folder/last.pt` and `folder/best.pt` are written at intervals; a run that finds `last.pt` goes on from there, on
+    the same batches with the same noise, because both depend on the seed and the step alone.
+    """
+    schedule = [
+        data.batch_indices(options.batch_tokens, options.seed * 1000 + epoch) for epoch in range(options.epochs)
+    ]
+    batches = [batch for epoch in schedule for batch in epoch]
+    optimizer = _optimizer(recipe.network, options)
+    state = _resume(recipe.network, optimizer, folder / "last.pt")
+    with tqdm(total=len(batches), initial=state.step, desc=folder.name, unit="step", mininterval=10) as bar:
+        while state.step < len(batches) and state.evaluations_since_best < options.patience:
+            _set_learning_rate(optimizer, options, state.step / len(batches), state.step)
+            started = time.monotonic()
+            loss = _step(recipe, optimizer, data.batch(batches[state.step]), options, state, len(batches))
+            state.seconds += time.monotonic() - started
+            state.step += 1
+            bar.update()
+            if state.step % options.evaluate_every == 0 or state.step == len(batches):
+                _evaluate(recipe, state, loss, folder)
+                bar.write(str(state.history[-1]))
+            if state.step % options.save_every == 0 or state.step == len(batches):
+                _save(recipe.network, optimizer, state, folder / "last.pt")
+    recipe.network.load_state_dict(torch.load(folder / "best.pt", weights_only=True)["network"])
+    return state
+
+
+def _optimizer(network: nn.Module, options: LoopOptions) -> torch.optim.AdamW:
+    matrices = [p for p in network.parameters() if p.requires_grad and p.ndim > 1]
+    vectors = [p for p in network.parameters() if p.requires_grad and p.ndim <= 1]
+    groups = [{"params": matrices, "weight_decay": options.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=options.learning_rate, betas=(0.9, 0.95))
+
+
+def _set_learning_rate(optimizer: torch.optim.Optimizer, options: LoopOptions, share: float, step: int) -> None:
+    warmup = min(1.0, (step + 1) / options.warmup_steps)
+    cosine = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share))
+    for group in optimizer.param_groups:
+        group["lr"] = options.learning_rate * warmup * cosine
+
+
+def _step(
+    recipe: Recipe, optimizer: torch.optim.Optimizer, batch: Batch, options: LoopOptions, state: Progress, total: int
+) -> float:
+    generator = torch.Generator().manual_seed(options.seed * 1_000_003 + state.step)
+    recipe.network.train()
+    loss = recipe.loss(batch, generator, state.step / total)
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    nn.utils.clip_grad_norm_(recipe.network.parameters(), options.clip_norm)
+    optimizer.step()
+    return loss.item()
+
+
+def _evaluate(recipe: Recipe, state: Progress, loss: float, folder: Path) -> None:
+    recipe.network.eval()
+    with torch.inference_mode():
+        figures = recipe.evaluate()
+    state.history.append({"step": state.step, "loss": round(loss, 4), **{k: round(v, 4) for k, v in figures.items()}})
+    if figures["score"] > state.best_score:
+        state.best_score = figures["score"]
+        state.evaluations_since_best = 0
+        write_state(folder / "best.pt", {"network": recipe.network.state_dict()})
+    else:
+        state.evaluations_since_best += 1
+
+
+def _save(network: nn.Module, optimizer: torch.optim.Optimizer, state: Progress, path: Path) -> None:
+    tensors = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
+    write_state(path, {**tensors, "progress": dict(vars(state))})
+
+
+def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, path: Path) -> Progress:
+    if not path.exists():
+        return Progress()
+    saved = torch.load(path, weights_only=True)
+    network.load_state_dict(saved["network"])
+    optimizer.load_state_dict(saved["optimizer"])
+    return Progress(**saved["progress"])

@@ -1,0 +1,30 @@
+"""First words of user turns. The target writes the rest, so these only steer what kinds of text it practises on."""
+
+import random
+
+_TASKS = (
+    "Write a Python function that", "Write a short story about", "Write a poem about", "Write an email to",
+    "Write a SQL query that", "Write a JavaScript function", "Write a recipe for", "Write a product description for",
+    "Write a bash script that", "Write a C program that", "Write a test for", "Write a speech about",
+    "Explain how", "Explain the difference between", "Explain why", "Explain step by step how to",
+    "What is", "What are the", "What happens when", "What would happen if", "What is the capital of",
+    "How do I", "How does", "How can I", "How many", "How long does it take to",
+    "Why do", "Why is", "When was", "Who was", "Where can I", "Which of the following",
+    "Summarize the following text:", "Summarize the main ideas of", "Rewrite this sentence", "Correct the grammar:",
+    "Translate the following sentence into", "Turn this list into a table:", "Classify the following",
+    "Extract the names from", "Give me five ideas for", "Give an example of", "Give me tips on how to",
+    "List the steps to", "List three reasons why", "List the advantages and disadvantages of",
+    "Compare", "Describe", "Design a", "Plan a", "Create a table that", "Create a lesson plan about",
+    "Solve the equation", "Calculate", "If a train", "A farmer has", "A shop sells", "There are", "Tom has",
+    "Find the error in this code:", "Fix this function:", "Convert", "Implement a class that", "Refactor",
+    "Tell me about", "Tell me a joke about", "Imagine that you are", "You are a", "Pretend to be", "Act as",
+    "Can you", "Could you please", "I need help with", "I am writing a", "I want to", "My friend", "Help me",
+    "Suggest", "Recommend", "Define", "Name", "Identify", "Analyze", "Discuss", "Outline", "Prove that",
+    "Generate a", "Make a list of", "Provide a brief overview of", "Let's", "In the field of", "The following is",
+)  # fmt: skip
+_SHARE_OPEN = 0.1
+
+
+def choose_opening(source: random.Random) -> str:
+    """A random opening; one in ten is empty, so that the target also shows what it would ask by itself."""
+    return "" if source.random() < _SHARE_OPEN else source.choice(_TASKS)

@@ -1,0 +1,155 @@
+"""The recipes from end to end: text, features, a trained drafter, its files and its card."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from explorer.checkpoints.target import LoadedTarget
+from explorer.errors import SettingError
+from explorer.models.eagle_layer import EagleConfig
+from explorer.training.corpus import Corpus, frequent_tokens, read_corpus
+from explorer.training.dataset import FeatureSet, read_features
+from explorer.training.eagle import EagleOptions, EagleRecipe
+from explorer.training.export import CardFacts, save_eagle, save_medusa, write_card
+from explorer.training.features import compute_features
+from explorer.training.loop import LoopOptions, Progress, Recipe, train
+from explorer.training.medusa import MedusaOptions, MedusaRecipe
+from explorer.training.storage import write_json
+from explorer.training.trees import expected_length, grow_tree, merge_trees
+
+TREE_SIZES = (63, 15)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One call of a recipe. work: folder for text, features and checkpoints; out: where the drafter folders go."""
+
+    work: Path
+    out: Path
+    text: tuple[Path, ...] = ()
+    text_note: str = "Conversations that the target wrote itself (`train generate`)."
+    command: str = ""
+    max_tokens: int | None = None
+    draft_vocab_size: int = 8192
+    loop: LoopOptions = field(default_factory=LoopOptions)
+
+    @property
+    def text_paths(self) -> list[Path]:
+        """Named files, or else what `train generate` left in the work folder."""
+        return list(self.text) or [self.work / "text"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything a recipe reads: the text with its features, and the draft vocabulary, most frequent token first."""
+
+    target_name: str
+    training: FeatureSet
+    held_out: FeatureSet
+    draft_tokens: torch.Tensor
+
+
+def prepare(plan: Plan, target: LoadedTarget) -> Prepared:
+    """Read the text in its seeded order, compute the features that are missing, split.
+
+    Raises SettingError if the features in the work folder belong to other text or another target.
+    """
+    corpus = read_corpus(plan.text_paths).shuffled(plan.loop.seed)
+    folder = plan.work / "features"
+    _check_manifest(folder, corpus, target.name)
+    # Whole conversations, right-padded: ordinary causal attention is what is wanted here, not the tree's.
+    target.model.set_attn_implementation("sdpa")
+    compute_features(corpus, target.model.get_decoder(), folder, plan.max_tokens)
+    training, held_out = read_features(folder, plan.max_tokens).split()
+    vocab_size = target.model.get_output_embeddings().weight.shape[0]
+    tokens = frequent_tokens(corpus, min(plan.draft_vocab_size, vocab_size), vocab_size)
+    return Prepared(target.name, training, held_out, torch.from_numpy(tokens))
+
+
+def _check_manifest(folder: Path, corpus: Corpus, target_name: str) -> None:
+    manifest = {"target": target_name, "text_sha256": hashlib.sha256(corpus.tokens.tobytes()).hexdigest()}
+    path = folder / "manifest.json"
+    if not path.exists():
+        write_json(path, manifest)
+    elif json.loads(path.read_text(encoding="utf-8")) != manifest:
+        raise SettingError(f"{folder} holds features of other text or another target; name another --work folder.")
+
+
+def train_medusa(plan: Plan, target: LoadedTarget, options: MedusaOptions, trees_file: Path | None) -> Path:
+    """Train the heads, measure them, write the folder; with `trees_file` also put the grown trees there."""
+    data = prepare(plan, target)
+    lm_head = target.model.get_output_embeddings().weight.detach().float()
+    recipe = MedusaRecipe(lm_head, data.draft_tokens, data.held_out, options)
+    state = _fit(plan, recipe, data, "medusa")
+    accuracy = recipe.rank_accuracy().tolist()
+    trees = {f"smollm2-{size}": grow_tree(accuracy, size) for size in TREE_SIZES}
+    folder = plan.out / "medusa"
+    save_medusa(recipe.network, folder, target.name)
+    write_json(folder / "head_accuracy.json", [[round(value, 5) for value in row] for row in accuracy])
+    if trees_file is not None:
+        merge_trees(trees_file, trees)
+    figures: dict[str, Any] = {f"head {h} right, first guess": f"{row[0]:.3f}" for h, row in enumerate(accuracy)}
+    figures |= {f"head {h} right within 10": f"{sum(row):.3f}" for h, row in enumerate(accuracy)}
+    figures |= {f"expected tokens per pass, tree {n}": f"{expected_length(accuracy, t):.3f}" for n, t in trees.items()}
+    card = _card(plan, f"Medusa heads for {target.name}", data, figures, state)
+    write_card(folder, replace(card, recipe=asdict(options) | card.recipe))
+    return folder
+
+
+def train_eagle(plan: Plan, target: LoadedTarget, options: EagleOptions) -> Path:
+    """Train the EAGLE layer, measure it, write the folder."""
+    data = prepare(plan, target)
+    lm_head = target.model.get_output_embeddings().weight.detach().float()
+    embedding = target.model.get_input_embeddings().weight.detach().float()
+    torch.manual_seed(plan.loop.seed)  # for the initial weights; everything later has generators of its own
+    config = eagle_config(target, len(data.draft_tokens))
+    recipe = EagleRecipe(config, data.draft_tokens, embedding, lm_head, data.held_out, options)
+    state = _fit(plan, recipe, data, "eagle")
+    agreement = recipe.depth_agreement(num_depths=5)
+    folder = plan.out / "eagle"
+    save_eagle(recipe.network, folder, target.name)
+    figures = {f"first guess right at depth {d + 1}": f"{value:.3f}" for d, value in enumerate(agreement)}
+    card = _card(plan, f"EAGLE drafter for {target.name}", data, figures, state)
+    write_card(folder, replace(card, recipe=asdict(options) | card.recipe))
+    return folder
+
+
+def eagle_config(target: LoadedTarget, draft_vocab_size: int) -> EagleConfig:
+    """One layer of the target's own shape."""
+    shape = target.model.config
+    return EagleConfig(
+        hidden_size=shape.hidden_size,
+        intermediate_size=shape.intermediate_size,
+        num_attention_heads=shape.num_attention_heads,
+        num_key_value_heads=shape.num_key_value_heads,
+        vocab_size=shape.vocab_size,
+        rope_theta=shape.rope_parameters["rope_theta"],
+        rms_norm_eps=shape.rms_norm_eps,
+        fc_bias=False,
+        max_position_embeddings=shape.max_position_embeddings,
+        draft_vocab_size=draft_vocab_size,
+    )
+
+
+def _fit(plan: Plan, recipe: Recipe, data: Prepared, name: str) -> Progress:
+    folder = plan.work / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return train(recipe, data.training, plan.loop, folder)
+
+
+def _card(plan: Plan, title: str, data: Prepared, figures: dict[str, Any], state: Progress) -> CardFacts:
+    num_tokens = len(data.training.corpus.tokens)
+    text = (
+        f"{plan.text_note}\n\nTraining: {len(data.training):,} conversations, {num_tokens:,} tokens, loss on answer "
+        f"tokens only. Held out: {len(data.held_out):,} conversations, never trained on."
+    )
+    recipe = asdict(plan.loop) | {"steps": state.step, "training minutes": round(state.seconds / 60, 1)}
+    recipe["date"] = time.strftime("%Y-%m-%d", time.gmtime())
+    return CardFacts(title, data.target_name, text, plan.command, recipe, figures, state.history)

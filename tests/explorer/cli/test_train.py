@@ -1,0 +1,51 @@
+"""`train`: every mistake is named before anything is loaded; one stage runs through the parser."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from explorer.cli import train
+from explorer.errors import CheckpointError, SettingError
+from tests.support.goldens import FOLDER
+from tests.support.training import tiny_corpus, write_corpus
+
+
+def parse(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    train.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--epochs", "0"),
+        ("--max-tokens", "-5"),
+        ("--num-tokens", "0"),
+        ("--draft-vocab", "0"),
+        ("--threads", "0"),
+        ("--learning-rate", "2"),
+        ("--learning-rate", "nan"),
+        ("--text", "/no/such/text.npz"),
+    ],
+)
+def test_wrong_values_are_named(option: str, value: str, tmp_path: Path) -> None:
+    args = parse("medusa", "--work", str(tmp_path), option, value)
+    with pytest.raises(SettingError, match=option if option != "--text" else "no such text"):
+        train.run(args)
+
+
+def test_a_missing_target_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError):
+        train.run(parse("features", "--work", str(tmp_path), "--target", str(tmp_path / "nothing")))
+
+
+def test_features_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_corpus(tmp_path / "text" / "a.npz", tiny_corpus(8))
+    words = ("features", "--work", str(tmp_path), "--target", str(FOLDER / "base_a"), "--threads", "1")
+    assert train.run(parse(*words)) == 0
+    assert (tmp_path / "features" / "00000.npz").exists()
+    assert "features:" in capsys.readouterr().out

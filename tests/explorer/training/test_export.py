@@ -1,0 +1,51 @@
+"""Drafter folders are read back by the strict loaders, float16, without the target's matrices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from explorer.checkpoints.eagle import load_eagle
+from explorer.checkpoints.medusa import load_medusa
+from explorer.models.eagle_layer import EagleConfig, EagleDrafter
+from explorer.models.medusa_heads import MedusaHeads
+from explorer.training.export import CardFacts, save_eagle, save_medusa, write_card
+from tests.support.tiny import tiny_target
+
+
+def test_medusa_round_trip(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    heads = MedusaHeads(3, 1, 32, 61)
+    save_medusa(heads, tmp_path, "tiny")
+    stored = load_file(tmp_path / "medusa_lm_head.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
+    loaded = load_medusa(str(tmp_path), tiny_target())
+    hidden = torch.randn(2, 32)
+    lm_head = tiny_target().lm_head
+    assert torch.allclose(loaded.module(hidden, lm_head), heads(hidden, lm_head), atol=2e-2)
+
+
+def test_eagle_round_trip(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = EagleConfig(32, 48, 4, 2, 61, rope_theta=5e4, fc_bias=False, draft_vocab_size=9)
+    drafter = EagleDrafter(config)
+    drafter.d2t.copy_(torch.arange(9) * 5)
+    save_eagle(drafter, tmp_path, "tiny")
+    stored = load_file(tmp_path / "model.safetensors")
+    assert not [name for name in stored if "embed" in name or "head" in name]
+    loaded = load_eagle(str(tmp_path), tiny_target()).module
+    assert loaded.config.rope_theta == 5e4
+    assert loaded.to_target(torch.arange(9)).tolist() == [6 * i for i in range(9)]
+    assert torch.allclose(loaded.fc.weight, drafter.fc.weight, atol=1e-3)
+
+
+def test_the_card_tells_everything(tmp_path: Path) -> None:
+    history = [{"step": 10, "loss": 1.5, "score": 0.4}]
+    facts = CardFacts("Heads", "tiny", "Own text.", "train medusa", {"epochs": 3}, {"head 0": "0.4"}, history)
+    write_card(tmp_path, facts)
+    card = (tmp_path / "README.md").read_text()
+    assert card.startswith("---\nlicense: apache-2.0\n")
+    for piece in ("Own text.", "`train medusa`", "| epochs | 3 |", "| head 0 | 0.4 |", "| 10 | 1.5 | 0.4 |"):
+        assert piece in card

@@ -1,0 +1,80 @@
+"""The loop: loss goes down, a killed run continues identically, the best weights win, patience ends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from explorer.training.dataset import Batch, FeatureSet
+from explorer.training.loop import LoopOptions, train
+from tests.support.training import tiny_features
+
+OPTIONS = LoopOptions(
+    epochs=3, batch_tokens=128, learning_rate=3e-2, warmup_steps=2, save_every=4, evaluate_every=5, patience=99
+)
+
+
+class Toy:
+    """Predicts the next feature linearly, with noise from the generator; can die at a step."""
+
+    def __init__(self, die_at: int | None = None, scores: list[float] | None = None) -> None:
+        torch.manual_seed(0)
+        self.network = torch.nn.Linear(32, 32)
+        self.die_at = die_at
+        self.calls = 0
+        self.scores = scores
+
+    def loss(self, batch: Batch, generator: torch.Generator, progress: float) -> torch.Tensor:
+        assert 0 <= progress < 1
+        if self.calls == self.die_at:
+            raise KeyboardInterrupt
+        self.calls += 1
+        noisy = batch.features + 0.01 * torch.rand(batch.features.shape, generator=generator)
+        return (self.network(noisy[:, :-1]) - batch.features[:, 1:]).square().mean()
+
+    def evaluate(self) -> dict[str, float]:
+        return {"score": self.scores.pop(0) if self.scores else float(self.calls)}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> FeatureSet:
+    return tiny_features(tmp_path / "features")
+
+
+def test_the_loss_goes_down_and_is_recorded(data: FeatureSet, tmp_path: Path) -> None:
+    state = train(Toy(), data, OPTIONS, tmp_path / "run")
+    losses = [row["loss"] for row in state.history]
+    assert losses[-1] < 0.8 * losses[0]
+    assert state.step == state.history[-1]["step"]
+
+
+def test_a_killed_run_continues_identically(data: FeatureSet, tmp_path: Path) -> None:
+    whole, cut, resumed = Toy(), Toy(die_at=11), Toy()
+    expected = train(whole, data, OPTIONS, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(cut, data, OPTIONS, tmp_path / "cut")
+    state = train(resumed, data, OPTIONS, tmp_path / "cut")
+    assert resumed.calls == state.step - 8  # the last checkpoint before step 11
+    assert torch.equal(resumed.network.weight, whole.network.weight)
+    assert [row["loss"] for row in state.history] == [row["loss"] for row in expected.history]
+
+
+def test_a_finished_run_is_not_run_again(data: FeatureSet, tmp_path: Path) -> None:
+    first = Toy()
+    train(first, data, OPTIONS, tmp_path / "run")
+    second = Toy(die_at=0)
+    train(second, data, OPTIONS, tmp_path / "run")
+    assert torch.equal(first.network.weight, second.network.weight)
+
+
+def test_early_stop_returns_the_best_weights(data: FeatureSet, tmp_path: Path) -> None:
+    toy = Toy(scores=[1.0, 3.0, 2.0, 2.0, 9.0])
+    state = train(toy, data, replace(OPTIONS, evaluate_every=1, patience=2, save_every=1), tmp_path / "run")
+    assert (state.step, state.best_score) == (4, 3.0)
+    best = torch.load(tmp_path / "run" / "best.pt", weights_only=True)["network"]
+    assert torch.equal(toy.network.weight, best["weight"])
+    last = torch.load(tmp_path / "run" / "last.pt", weights_only=True)["network"]
+    assert not torch.equal(last["weight"], best["weight"])

@@ -1,0 +1,53 @@
+"""The recipes end to end on a tiny target: drafter folders that load, trees, cards, and refusal of foreign features."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from explorer.checkpoints.eagle import load_eagle
+from explorer.checkpoints.medusa import load_medusa
+from explorer.errors import SettingError
+from explorer.training.eagle import EagleOptions
+from explorer.training.loop import LoopOptions
+from explorer.training.medusa import MedusaOptions
+from explorer.training.run import Plan, prepare, train_eagle, train_medusa
+from tests.support.tiny import tiny_target
+from tests.support.training import tiny_corpus, tiny_loaded_target, write_corpus
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    write_corpus(tmp_path / "text" / "a.npz", tiny_corpus())
+    loop = LoopOptions(epochs=2, batch_tokens=256, warmup_steps=2)
+    return Plan(tmp_path, tmp_path / "drafters", command="train x", draft_vocab_size=40, loop=loop)
+
+
+def test_medusa_end_to_end(plan: Plan, tmp_path: Path) -> None:
+    options = MedusaOptions(num_heads=2, num_frequent=20, num_sampled=20)
+    folder = train_medusa(plan, tiny_loaded_target(), options, tmp_path / "trees.json")
+    assert load_medusa(str(folder), tiny_target()).module.num_heads == 2
+    accuracy = json.loads((folder / "head_accuracy.json").read_text())
+    assert [len(row) for row in accuracy] == [10, 10]
+    trees = json.loads((tmp_path / "trees.json").read_text())
+    assert len(trees["smollm2-15"]) == 15
+    assert trees["smollm2-63"][:15] == trees["smollm2-15"]
+    assert max(len(path) for path in trees["smollm2-63"]) <= 2
+    assert "head 0 right, first guess" in (folder / "README.md").read_text()
+
+
+def test_eagle_end_to_end(plan: Plan) -> None:
+    folder = train_eagle(plan, tiny_loaded_target(), EagleOptions(num_frequent=10, num_sampled=10))
+    assert load_eagle(str(folder), tiny_target()).module.num_draft_tokens == 40
+    card = (folder / "README.md").read_text()
+    assert "first guess right at depth 1" in card
+    assert "57 conversations" in card
+
+
+def test_features_of_other_text_are_refused(plan: Plan, tmp_path: Path) -> None:
+    prepare(plan, tiny_loaded_target())
+    write_corpus(tmp_path / "text" / "a.npz", tiny_corpus(seed=9))
+    with pytest.raises(SettingError, match="another --work folder"):
+        prepare(plan, tiny_loaded_target())
