@@ -16,7 +16,7 @@ from tests.structure.test_imports import level_of
 # Imports every module of argv[1] in one process, after the libraries: what is reported is then the module's own doing.
 PROBE = """
 import importlib, json, os, socket, sys, threading, warnings
-import gradio, plotly.graph_objects, torch, transformers
+import gradio, plotly.graph_objects, torch, transformers.models.llama.modeling_llama
 def refuse(*args, **kwargs):
     raise RuntimeError("reached for the network")
 socket.socket.connect = socket.create_connection = refuse
