@@ -36,7 +36,7 @@ def run(_args: argparse.Namespace) -> int:
 
 
 class FetchBar:
-    """A bar on stderr; where that is no terminal, one line a stage."""
+    """A bar on stderr; where that is no terminal, one line a stage on stdout: stderr is left to errors."""
 
     def __init__(self) -> None:
         self._console = Console(file=sys.stderr)  # this stream, whatever is put in its place while converting
@@ -57,7 +57,7 @@ class FetchBar:
     def update(self, done: int, total: int, stage: str) -> None:
         """What ``fetch`` reports: bytes done of ``total`` (0: unknown) in a stage."""
         if stage != self._stage and not self._console.is_terminal:
-            print(f"{stage} ...", file=sys.stderr, flush=True)
+            print(f"{stage} ...", flush=True)
         self._stage = stage
         amount = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else ""
         self._bar.update(self._task, description=stage, completed=done, total=total or None, amount=amount)

@@ -29,8 +29,9 @@ def test_stages_are_said_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.setattr(smollm2, "fetch", fake)
     assert fetch.run(argparse.Namespace()) == 0
     said = capsys.readouterr()
-    assert said.err == "downloading ...\nconverting ...\n"
+    assert said.out.startswith("downloading ...\nconverting ...\n")
     assert "somewhere" in said.out
+    assert said.err == ""
 
 
 def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
