@@ -7,7 +7,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from explorer.errors import PromptError
 from explorer.text import Labeler, check_messages, decode, prompt_from_ids, render_prompt, show_text
 from explorer.trace import Label
-from tests.support.goldens import golden
+from tests.support.goldens import FOLDER
 
 TEMPLATE = (
     "{% for m in messages %}{% if m['role'] == 'system' and m['content'] == 'forbidden' %}"
@@ -110,7 +110,7 @@ def test_an_id_beyond_the_tokenizer_shows_its_number():
 
 @pytest.mark.parametrize("name", ["base_a", "base_b"])
 def test_golden_tokenizers(name):
-    tokenizer = AutoTokenizer.from_pretrained(golden(name))
+    tokenizer = AutoTokenizer.from_pretrained(FOLDER / name)
     labeler, special = Labeler(tokenizer), set(tokenizer.all_special_ids)
     for token in range(len(tokenizer)):
         label = labeler.label(token)
@@ -128,7 +128,7 @@ def test_labels_are_a_vocabulary():
 
 
 def test_the_template_writes_the_only_beginning_of_text():
-    tokenizer = AutoTokenizer.from_pretrained(golden("base_a"))
+    tokenizer = AutoTokenizer.from_pretrained(FOLDER / "base_a")
     prompt = render_prompt(tokenizer, "Hi", system="Be brief")
     assert prompt.rendered.startswith("<s><|im_start|>system\nBe brief<|im_end|>\n")
     assert prompt.rendered.endswith("<|im_start|>assistant\n")
@@ -147,7 +147,7 @@ def test_several_turns_in_order():
 
 
 def test_without_a_template_the_tokenizer_adds_its_own_beginning():
-    tokenizer = AutoTokenizer.from_pretrained(golden("base_a"))
+    tokenizer = AutoTokenizer.from_pretrained(FOLDER / "base_a")
     prompt = render_prompt(tokenizer, "Hi", use_chat_template=False)
     assert prompt.rendered == "<s>Hi" and prompt.token_ids == tokenizer("Hi")["input_ids"]
     assert render_prompt(sentencepiece(), "a").rendered == "a"  # no template to apply

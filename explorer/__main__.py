@@ -1,0 +1,72 @@
+"""The command line: ``python -m explorer COMMAND``. Exit 0; 2 with one line on stderr for a user's mistake."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+from explorer.config import prepare_environment
+from explorer.errors import ExplorerError
+
+COMMANDS = ("fetch", "trace", "show", "record", "train", "serve")  # modules of explorer.cli
+
+MISTAKE, INTERRUPTED, BROKEN_PIPE = 2, 130, 1  # the last as rich and the Python manual have it
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line, without the usage block."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what was wrong and where help is, then exit with 2."""
+        self.exit(MISTAKE, f"{one_line(message)} (see {self.prog} --help)\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line; commands import torch only when they run."""
+    parser = OneLineParser(
+        prog="python -m explorer",
+        description="Draft Tree Explorer: runs, records and draws real speculative decoding.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        module = import_module(f"explorer.cli.{name}")
+        command = commands.add_parser(name, help=module.HELP, description=module.HELP, allow_abbrev=False)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    prepare_environment()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a narrow terminal encoding must not end a run
+    try:
+        args = build_parser().parse_args(arguments)
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except ExplorerError as error:
+        print(one_line(str(error)), file=sys.stderr)
+        return MISTAKE
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has enough; the interpreter must not complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+def one_line(text: str) -> str:
+    """A message on one line."""
+    return " ".join(text.split())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

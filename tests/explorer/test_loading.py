@@ -1,0 +1,117 @@
+"""Models are loaded once, kept, and make room; what cannot be loaded is said in a sentence."""
+
+import threading
+
+import pytest
+
+from explorer import loading
+from explorer.checkpoints import smollm2
+from explorer.config import TargetPreset, repo_path
+from explorer.errors import CheckpointError, DeviceError, FetchError, SettingError
+from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source, fetch_default_target
+from explorer.runner_events import RunRequest, Status
+from tests.support.goldens import FOLDER
+
+
+def request(method="eagle2", **changes):
+    return RunRequest(method, prompt="x", **({"target": str(FOLDER / "base_a")} | changes))
+
+
+def load(store, wanted):
+    statuses, events = [], store.models(wanted)
+    while True:
+        try:
+            statuses.append(next(events))
+        except StopIteration as end:
+            return end.value, statuses
+
+
+def test_a_target_is_loaded_once_and_the_oldest_makes_room(monkeypatch):
+    monkeypatch.setattr(loading, "MAX_TARGETS", 2)
+    store = ModelStore()
+    first, statuses = load(store, request())
+    assert isinstance(first, LoadedModels) and statuses == [Status("loading the target")]
+    again, statuses = load(store, request(method="medusa"))
+    assert again is first and statuses == []
+    other, _ = load(store, request(dtype="float32"))
+    assert other is not first and load(store, request())[0] is first
+    load(store, request(target=str(FOLDER / "base_b")))  # the float32 one was used longest ago
+    assert load(store, request())[0] is first and load(store, request(dtype="float32"))[0] is not other
+
+
+def test_a_drafter_is_loaded_once():
+    models, _ = load(ModelStore(), request())
+    source = str(FOLDER / "eagle_bias")
+    assert models.drafter("eagle2", source) is models.drafter("eagle2", source)
+    with pytest.raises(CheckpointError):
+        models.drafter("eagle2", str(FOLDER / "medusa_a"))
+
+
+@pytest.mark.parametrize("method", loading.METHODS)
+def test_every_method_that_needs_a_drafter_has_a_loader(method):
+    assert (method in loading.LOADERS) == loading.METHODS[method].needs_drafter
+
+
+PRESET = TargetPreset("tiny", "Tiny", "tiny", drafters={"eagle2": "tests/goldens/eagle_bias", "medusa": "owner/heads"})
+
+
+def test_where_a_drafter_comes_from(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert drafter_source(request(), PRESET) == str(repo_path("tests", "goldens", "eagle_bias"))
+    assert drafter_source(request("medusa"), PRESET) == "owner/heads"
+    assert drafter_source(request(drafter=str(tmp_path)), PRESET) == str(tmp_path)
+    assert drafter_source(request("autoregressive"), PRESET) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "preset", "says"),
+    [
+        (request("autoregressive", drafter="x"), PRESET, "uses no drafter"),
+        (request("medusa"), TargetPreset("t", "t", "t"), "--drafter DIR_OR_ID"),
+        (request("magic"), PRESET, "autoregressive, medusa, eagle2"),
+    ],
+)
+def test_drafters_that_do_not_go_together(wanted, preset, says):
+    with pytest.raises(SettingError, match=says):
+        drafter_source(wanted, preset)
+
+
+@pytest.mark.parametrize("changes", [{"dtype": "float8"}, {"backend": "magic"}])
+def test_unknown_placements(changes):
+    with pytest.raises(DeviceError, match=next(iter(changes))):
+        check_placement(request(**changes))
+
+
+def test_the_default_target_is_fetched_with_progress(monkeypatch):
+    go_on = threading.Event()
+
+    def fetch(report):
+        report(1, 4, "downloading")
+        report(0, 0, "converting")
+        go_on.wait(10)
+
+    monkeypatch.setattr(smollm2, "fetch", fetch)
+    statuses = fetch_default_target()
+    assert next(statuses) == Status("fetching the default target: downloading", 0.25)
+    assert next(statuses) == Status("fetching the default target: converting", None)
+    go_on.set()
+    assert list(statuses) == []
+
+
+def test_a_failed_fetch_is_raised_on_the_run_itself(monkeypatch):
+    def fetch(_report):
+        raise FetchError("there is no network")
+
+    monkeypatch.setattr(smollm2, "fetch", fetch)
+    with pytest.raises(FetchError, match="no network"):
+        list(fetch_default_target())
+
+
+def test_an_absent_default_target_is_fetched_before_it_is_loaded(monkeypatch):
+    def fetch(_report):
+        raise FetchError("there is no network")
+
+    monkeypatch.setattr(smollm2, "is_fetched", lambda: False)
+    monkeypatch.setattr(smollm2, "fetch", fetch)
+    with pytest.raises(FetchError, match="no network"):
+        load(ModelStore(), request(target="smollm2"))

@@ -1,0 +1,93 @@
+"""A request becomes a run: what is refused before a model is loaded, whose settings win, what is said meanwhile."""
+
+import pytest
+
+from explorer.config import Sampling, TargetPreset
+from explorer.errors import DeviceError, ExplorerError, PromptError, SettingError
+from explorer.loading import ModelStore
+from explorer.run_setup import check_request, prepare_run
+from explorer.runner_events import Notice, RunRequest
+from tests.support.goldens import FOLDER
+
+BASE, EAGLE = str(FOLDER / "base_a"), str(FOLDER / "eagle_bias")
+
+
+def request(**changes):
+    return RunRequest(**({"method": "eagle2", "prompt": "Hi", "target": BASE, "drafter": EAGLE} | changes))
+
+
+def prepare(wanted, store):
+    events, notices = prepare_run(wanted, check_request(wanted), store), []
+    while True:
+        try:
+            event = next(events)
+            notices += [event.text] if isinstance(event, Notice) else []
+        except StopIteration as end:
+            return end.value, notices
+
+
+@pytest.fixture(scope="module")
+def store():
+    return ModelStore()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"method": "magic"}, SettingError, "unknown method 'magic'"),
+        ({"prompt": ""}, PromptError, "empty"),
+        ({"prompt": None}, PromptError, "exactly one"),
+        ({"prompt_ids": (1,)}, PromptError, "not prompt and prompt_ids"),
+        ({"prompt": None, "prompt_ids": (1,), "system": "x"}, PromptError, "leave the system prompt out"),
+        ({"max_new_tokens": 0}, SettingError, "at least 1"),
+        ({"max_new_tokens": -3}, SettingError, "at least 1"),
+        ({"max_new_tokens": 2.5}, SettingError, "whole number"),
+        ({"sampling": Sampling(temperature=0.7)}, SettingError, "greedy"),
+        ({"dtype": "float8"}, DeviceError, "float8"),
+        ({"device": "toaster"}, DeviceError, "toaster"),
+    ],
+)
+def test_refused_before_a_model_is_loaded(changes, error, says):
+    with pytest.raises(error, match=says):
+        check_request(request(**changes))
+
+
+def test_settings_of_the_request_win_over_the_preset_and_the_preset_over_the_method(store, monkeypatch):
+    small = {"small": {"eagle2": {"total_tokens": 16, "depth": 3}}}
+    preset = TargetPreset("tiny", "Tiny", BASE, {"eagle2": EAGLE}, small, {"cpu": "small"})
+    monkeypatch.setattr(store, "preset", lambda _: preset)
+    run, notices = prepare(request(settings={"depth": "2"}, drafter=None), store)
+    assert run.settings == {"total_tokens": 16, "depth": 2, "top_k": 10} and notices == []
+    run, _ = prepare(request(settings={"preset": "paper"}), store)
+    assert run.settings == {"total_tokens": 60, "depth": 5, "top_k": 10}
+    assert prepare(request(preset="paper"), store)[0].settings == run.settings
+    with pytest.raises(SettingError, match="'huge'.*small, paper"):
+        prepare(request(preset="huge"), store)
+
+
+def test_clamped_settings_are_said(store):
+    _, notices = prepare(request(settings={"depth": "99", "total_tokens": "-4"}), store)
+    assert [notice.split()[0] for notice in notices] == ["depth", "total_tokens"]
+    _, notices = prepare(request(settings={"depth": 0, "top_k": 3}), store)
+    assert len(notices) == 1 and "4 rows" in notices[0]  # the method's own: such a tree has no more nodes
+
+
+def test_a_method_without_a_drafter(store):
+    run, _ = prepare(request(method="autoregressive", drafter=None), store)
+    assert run.drafter is None and run.settings == {}
+
+
+def test_prompts_of_every_kind(store):
+    turns = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"})
+    run, _ = prepare(request(prompt=None, messages=turns, system="s"), store)
+    assert [word for word in "sabc" if f"\n{word}<|im_end|>" in run.prompt.rendered] == list("sabc")
+    run, _ = prepare(request(prompt=None, prompt_ids=(5, 6, 7)), store)
+    assert run.prompt.token_ids == [5, 6, 7]
+    with pytest.raises(PromptError, match="0 to 319"):
+        prepare(request(prompt=None, prompt_ids=(320,)), store)
+
+
+def test_unknown_settings_and_wrong_drafters(store):
+    for changes in ({"settings": {"dept": 1}}, {"drafter": str(FOLDER / "medusa_a")}, {"drafter": "/nowhere/at/all"}):
+        with pytest.raises(ExplorerError):
+            prepare(request(**changes), store)
