@@ -21,12 +21,12 @@ class EagleOptions:
     """
 
     feature_weight: float = 1.0
-    token_weight: float = 0.3
+    token_weight: float = 0.5
     noise: float = 0.2
     own_share: float = 0.3
     own_from: float = 0.3
-    num_frequent: int = 1536
-    num_sampled: int = 1024
+    num_frequent: int = 1024
+    num_sampled: int = 512
 
 
 class EagleRecipe:

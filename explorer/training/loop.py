@@ -2,14 +2,15 @@
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from explorer.errors import SettingError
 from explorer.training.dataset import Batch, FeatureSet
 from explorer.training.storage import write_state
 
@@ -26,7 +27,7 @@ class LoopOptions:
     clip_norm: float = 1.0
     seed: int = 0
     save_every: int = 100
-    evaluate_every: int = 200
+    evaluate_every: int = 400
     patience: int = 6
 
 
@@ -36,6 +37,10 @@ class Recipe(Protocol):
     @property
     def network(self) -> nn.Module:
         """What is trained."""
+
+    @property
+    def options(self) -> Any:
+        """Settings of the recipe, a dataclass: a run is resumed only under the same ones."""
 
     def loss(self, batch: Batch, generator: torch.Generator, progress: float) -> Tensor:
         """Scalar loss of a batch; `progress` runs from 0 to 1; all randomness comes from `generator`."""
@@ -59,14 +64,16 @@ def train(recipe: Recipe, data: FeatureSet, options: LoopOptions, folder: Path) 
     """Run the recipe to its end and leave the best weights in `recipe.network`.
 
     `folder/last.pt` and `folder/best.pt` are written at intervals; a run that finds `last.pt` goes on from there, on
-    the same batches with the same noise, because both depend on the seed and the step alone.
+    the same batches with the same noise, because both depend on the seed and the step alone. Raises SettingError if
+    that run had other settings or other data.
     """
+    identity = {"loop": asdict(options), "recipe": asdict(recipe.options), "tokens": len(data.corpus.tokens)}
     schedule = [
         data.batch_indices(options.batch_tokens, options.seed * 1000 + epoch) for epoch in range(options.epochs)
     ]
     batches = [batch for epoch in schedule for batch in epoch]
     optimizer = _optimizer(recipe.network, options)
-    state = _resume(recipe.network, optimizer, folder / "last.pt")
+    state = _resume(recipe.network, optimizer, folder / "last.pt", identity)
     with tqdm(total=len(batches), initial=state.step, desc=folder.name, unit="step", mininterval=10) as bar:
         while state.step < len(batches) and state.evaluations_since_best < options.patience:
             _set_learning_rate(optimizer, options, state.step / len(batches), state.step)
@@ -79,7 +86,7 @@ def train(recipe: Recipe, data: FeatureSet, options: LoopOptions, folder: Path) 
                 _evaluate(recipe, state, loss, folder)
                 bar.write(str(state.history[-1]))
             if state.step % options.save_every == 0 or state.step == len(batches):
-                _save(recipe.network, optimizer, state, folder / "last.pt")
+                _save(recipe.network, optimizer, state, folder / "last.pt", identity)
     recipe.network.load_state_dict(torch.load(folder / "best.pt", weights_only=True)["network"])
     return state
 
@@ -124,15 +131,21 @@ def _evaluate(recipe: Recipe, state: Progress, loss: float, folder: Path) -> Non
         state.evaluations_since_best += 1
 
 
-def _save(network: nn.Module, optimizer: torch.optim.Optimizer, state: Progress, path: Path) -> None:
+def _save(
+    network: nn.Module, optimizer: torch.optim.Optimizer, state: Progress, path: Path, identity: dict[str, Any]
+) -> None:
     tensors = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-    write_state(path, {**tensors, "progress": dict(vars(state))})
+    write_state(path, {**tensors, "progress": dict(vars(state)), "identity": identity})
 
 
-def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, path: Path) -> Progress:
+def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, path: Path, identity: dict[str, Any]) -> Progress:
     if not path.exists():
         return Progress()
     saved = torch.load(path, weights_only=True)
+    if saved["identity"] != identity:
+        raise SettingError(
+            f"{path} belongs to a run with other settings or text: repeat them, or move that folder away"
+        )
     network.load_state_dict(saved["network"])
     optimizer.load_state_dict(saved["optimizer"])
     return Progress(**saved["progress"])

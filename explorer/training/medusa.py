@@ -18,7 +18,7 @@ class MedusaOptions:
     """Shape of the heads and of the loss. decay: weight of head h is decay ** h (axolotl's Medusa recipe: 0.8)."""
 
     num_heads: int = 4
-    num_layers: int = 1
+    num_layers: int = 2
     decay: float = 0.8
     num_frequent: int = 1536
     num_sampled: int = 1024

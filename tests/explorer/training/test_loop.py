@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from explorer.errors import SettingError
 from explorer.training.dataset import Batch, FeatureSet
 from explorer.training.loop import LoopOptions, train
 from tests.support.training import tiny_features
@@ -17,11 +18,17 @@ OPTIONS = LoopOptions(
 )
 
 
+@dataclass(frozen=True)
+class ToyOptions:
+    size: int = 32
+
+
 class Toy:
     """Predicts the next feature linearly, with noise from the generator; can die at a step."""
 
     def __init__(self, die_at: int | None = None, scores: list[float] | None = None) -> None:
         torch.manual_seed(0)
+        self.options = ToyOptions()
         self.network = torch.nn.Linear(32, 32)
         self.die_at = die_at
         self.calls = 0
@@ -68,6 +75,12 @@ def test_a_finished_run_is_not_run_again(data: FeatureSet, tmp_path: Path) -> No
     second = Toy(die_at=0)
     train(second, data, OPTIONS, tmp_path / "run")
     assert torch.equal(first.network.weight, second.network.weight)
+
+
+def test_a_run_with_other_settings_is_not_continued(data: FeatureSet, tmp_path: Path) -> None:
+    train(Toy(), data, OPTIONS, tmp_path / "run")
+    with pytest.raises(SettingError, match="other settings"):
+        train(Toy(), data, replace(OPTIONS, learning_rate=1e-3), tmp_path / "run")
 
 
 def test_early_stop_returns_the_best_weights(data: FeatureSet, tmp_path: Path) -> None:
