@@ -10,8 +10,10 @@ from torch import Tensor, nn
 
 from explorer.errors import CheckpointError
 from explorer.models.cache import CacheShape, TreeCache
-from explorer.models.packed import pack, pack_linears
+from explorer.models.fused import fuse
+from explorer.models.packed import is_packable, pack, pack_linears
 from explorer.tree import DraftTree
+from kernels.dispatch import pick
 
 _SELF_CHECK_TOLERANCE = 1e-3  # logits of two routes through the same float32 weights; a missing soft-cap is far larger
 
@@ -59,7 +61,9 @@ class Target:
         )
         self._decoder = model.get_decoder()
         self._check_head(model)
-        pack_linears(self._decoder)
+        if is_packable(self.lm_head):
+            fuse(self._decoder, pick("tree_attention", backend))
+            pack_linears(self._decoder)
         self.head = pack(self.lm_head)
         self.start(0)
 

@@ -32,7 +32,7 @@ class PackedLinear(nn.Module):
 
 def pack(linear: nn.Linear) -> nn.Module:
     """A packed copy of the layer, or the layer itself where packing is not available or does not agree with it."""
-    if not _is_packable(linear):
+    if not is_packable(linear):
         return linear
     packed = PackedLinear(linear)
     probe = torch.linspace(-1, 1, 3 * linear.in_features).view(3, -1)
@@ -55,7 +55,8 @@ def pack_linears(module: nn.Module) -> int:
     return count
 
 
-def _is_packable(linear: nn.Linear) -> bool:
+def is_packable(linear: nn.Linear) -> bool:
+    """Whether this layer lies in float32 on a CPU whose PyTorch has the operators."""
     weight = linear.weight
     has_operators = hasattr(torch.ops.mkldnn, "_reorder_linear_weight") and hasattr(
         torch.ops.mkldnn, "_linear_pointwise"
