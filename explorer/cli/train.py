@@ -108,4 +108,6 @@ def _shown(args: argparse.Namespace) -> list[str]:
     for name in ("learning_rate", "max_tokens"):
         value = getattr(args, name)
         shown += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
+    for path in args.text:
+        shown += ["--text", path.name]
     return [*shown, "--draft-vocab", str(args.draft_vocab)]
