@@ -15,13 +15,13 @@ function createCard(store) {
     const chip = el("p", { class: "dtx-chip is-" + state }, (GLYPHS[state] ? GLYPHS[state] + " " : "") + STATE_NAMES[state]);
     const title = el("h3", { class: "dtx-cardtitle", title: shorten(text, 300) }, el("bdi", {}, ...spanParts(shorten(text, 24))));
     fill(body, el("div", { class: "dtx-cardhead" }, title, chip),
-      el("p", { class: "dtx-reason" }, reasonOf(step, node)),
-      drawNumbers(step, model, node), drawAttention(step, node), drawTop(step, model, node), drawLong(text));
+      el("p", { class: "dtx-reason" }, reasonOf(step, node), el("span", {}, attentionOf(step, node))),
+      drawNumbers(step, model, node), drawTop(step, model, node), drawLong(text));
   }
 
   function drawNumbers(step, model, node) {
     const list = el("dl", { class: "dtx-numbers" });
-    const add = (name, ...value) => list.append(el("dt", {}, name), el("dd", {}, ...value));
+    const add = (name, ...value) => list.append(el("div", {}, el("dt", {}, name), el("dd", {}, ...value)));
     if (model.q[node] !== null) add("draft prob", bar(model.q[node], "draft"), percent(model.q[node]));
     if (model.p[node] !== null) {
       const rank = model.rank[node] === null ? "" : ", rank " + (model.rank[node] + 1);
@@ -43,11 +43,6 @@ function createCard(store) {
       svg("rect", { class: "dtx-barfill", x: 0.5, y: 0.5, width: (37 * clamp(value, 0, 1)).toFixed(1), height: 7 }));
   }
 
-  function drawAttention(step, node) {
-    const sentence = attentionOf(step, node);
-    return sentence ? el("p", { class: "dtx-attends" }, sentence) : null;
-  }
-
   // What the target wanted in this node's place: known where the parent lies on the accepted path.
   function drawTop(step, model, node) {
     const parent = model.parent[node];
@@ -56,7 +51,7 @@ function createCard(store) {
     const rows = top.map(([token, probability]) => el("li", { class: token === model.token[node] ? "is-this" : null },
       el("bdi", {}, ...spanParts(shorten(store.label(token), TOP_LABEL_CELLS))), bar(probability, "target"),
       el("span", {}, percent(probability))));
-    const heading = el("h4", {}, "What the target wanted here");
+    const heading = el("h4", {}, "The target wanted here");
     return el("div", { class: "dtx-top" }, heading, el("ol", {}, ...rows));
   }
 

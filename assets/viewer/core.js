@@ -19,7 +19,7 @@ function mountViewer(adapter) {
     moveFocus: (direction) => tree.moveFocus(direction),
   };
   const numbers = createNumbers(store);
-  const tree = createTree(store);
+  const tree = createTree(store, () => legend.draw());
   const legend = createLegend(store, actions.toggleGhosts, actions.toggleFold, tree.isFolding);
   const mask = createMask(store, actions.toggleOrder);
   const card = createCard(store);
@@ -143,13 +143,6 @@ function mountViewer(adapter) {
     if (root.isConnected) keys.handle(event, root);
     else quitter.abort();
   }, { signal: quitter.signal });
-  let drawnWidth = 0, drawnHeight = 0;
-  new ResizeObserver(() => {
-    const { clientWidth, clientHeight } = tree.element;
-    if (clientWidth === drawnWidth && clientHeight === drawnHeight) return;
-    [drawnWidth, drawnHeight] = [clientWidth, clientHeight];
-    if (clientWidth) { drawStep(); transport.draw(); }
-  }).observe(tree.element);
   adapter.onChange(refresh);
   const ready = refresh();
   return { store, refresh, ready };

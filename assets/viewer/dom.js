@@ -66,8 +66,9 @@ function shorten(text, cells) {
 
 // A label as text nodes with its whitespace marks dimmed; `make` is el("span") or svg("tspan").
 function labelParts(text, make) {
+  if (!WHITESPACE_MARKS.test(text)) return [text];
   return text.split(WHITESPACE_MARKS).filter(Boolean).map((part, i) =>
-    WHITESPACE_MARKS.test(part) ? make({ class: "dtx-ws" }, part) : make({}, part));
+    WHITESPACE_MARKS.test(part) ? make({ class: "dtx-ws" }, part) : part);
 }
 
 function spanParts(text) {
@@ -76,6 +77,15 @@ function spanParts(text) {
 
 function tspanParts(text) {
   return labelParts(text, (attributes, part) => svg("tspan", attributes, part));
+}
+
+// Calls back with the content size of an element, first when it is laid out and again when it changes: reading sizes
+// while drawing would lay the page out several times a step.
+function watchSize(element, callback) {
+  new ResizeObserver(() => {
+    const size = { width: element.clientWidth, height: element.clientHeight };
+    if (size.width && size.height) callback(size);
+  }).observe(element);
 }
 
 function percent(value) {

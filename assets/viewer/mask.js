@@ -9,12 +9,11 @@ function createMask(store, onOrder) {
   const orderButton = button("dtx-order", "Order of the rows: depth-first, or as the engine sends them (m)", onOrder);
   const section = el("section", { class: "dtx-maskbox", "aria-label": "Tree mask" },
     el("div", { class: "dtx-bar" }, el("h3", {}, "Tree mask"), orderButton), box, note);
-  let cells = [], bands = [], place = [], shape = null;
+  let cells = [], bands = [], place = [], shape = null, size = { width: 320, height: 320 };
 
   function draw() {
     const step = store.step();
-    orderButton.textContent = store.order === "tree" ? "depth-first order" : "engine order";
-    orderButton.setAttribute("aria-pressed", String(store.order !== "tree"));
+    nameOrder();
     if (!step) { fill(canvas); note.textContent = ""; return; }
     const model = modelOf(step), n = model.n;
     shape = geometry(n);
@@ -43,7 +42,7 @@ function createMask(store, onOrder) {
   }
 
   function geometry(n) {
-    const width = (box.clientWidth || 320) - 2, height = (box.clientHeight || 320) - MASK_HEAD - 2;
+    const width = size.width - 2, height = size.height - MASK_HEAD - 2;
     const fit = (labels) => Math.min((width - labels - PREFIX_WIDTH - PREFIX_GAP) / n, height / n, MAX_CELL);
     const hasLabels = fit(LABEL_WIDTH) >= LABELLED_CELL;
     const left = hasLabels ? LABEL_WIDTH : 0, cell = Math.max(2, fit(left));
@@ -62,7 +61,7 @@ function createMask(store, onOrder) {
       svg("rect", { class: "dtx-prefix", x: shape.left, y: 0, width: PREFIX_WIDTH, height: h - shape.inset }));
   }
 
-  // Rows and columns to their places in the chosen order; the same elements move, so the permutation can be seen.
+  // Rows and columns to their places in the chosen order.
   function arrange() {
     const step = store.step();
     if (!step || !shape) return;
@@ -70,9 +69,11 @@ function createMask(store, onOrder) {
     place = new Array(order.length);
     order.forEach((row, at) => { place[row] = at; });
     const left = shape.left + PREFIX_WIDTH + PREFIX_GAP;
-    const move = (element, dx, dy) => { element.style.transform = `translate(${dx}px,${MASK_HEAD + dy}px)`; };
-    bands.forEach((band, row) => move(band, 0, place[row] * shape.cell));
-    for (const [row, column, cell] of cells) move(cell, left + place[column] * shape.cell, place[row] * shape.cell);
+    bands.forEach((band, row) => band.setAttribute("transform", `translate(0 ${MASK_HEAD + place[row] * shape.cell})`));
+    for (const [row, column, cell] of cells) {
+      cell.setAttribute("x", left + place[column] * shape.cell);
+      cell.setAttribute("y", MASK_HEAD + place[row] * shape.cell);
+    }
   }
 
   function link() {
@@ -96,13 +97,28 @@ function createMask(store, onOrder) {
   canvas.addEventListener("pointerleave", () => store.set({ hover: null }));
   canvas.addEventListener("click", (event) => { const row = rowAt(event); store.set({ pin: row === store.pin ? null : row }); });
 
+  // The same elements travel to their new places, so that the permutation can be seen.
   function reorder() {
-    canvas.classList.add("is-moving");
+    const before = place;
+    nameOrder();
+    arrange();
+    if (!shape || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const travel = (element, dx, dy) => element.animate(
+      [{ transform: `translate(${dx * shape.cell}px,${dy * shape.cell}px)` }, { transform: "none" }],
+      { duration: 200, easing: "ease-in-out" });
+    for (const [row, column, cell] of cells) travel(cell, before[column] - place[column], before[row] - place[row]);
+  }
+
+  function nameOrder() {
     orderButton.textContent = store.order === "tree" ? "depth-first order" : "engine order";
     orderButton.setAttribute("aria-pressed", String(store.order !== "tree"));
-    arrange();
-    setTimeout(() => canvas.classList.remove("is-moving"), 300);
   }
+
+  watchSize(box, (now) => {
+    if (now.width === size.width && now.height === size.height) return;
+    size = now;
+    draw();
+  });
 
   return { element: section, draw, link, reorder };
 }

@@ -1,6 +1,6 @@
 // The bar of headline numbers, and the legend with this step's counts.
 
-const LEGEND = ["root", "accepted", "rejected", "untried", "unreachable", "window", "own", "ghost"];
+const LEGEND = ["root", "accepted", "rejected", "untried", "unreachable", "window", "own"];
 
 function createNumbers(store) {
   const title = el("p", { class: "dtx-title" });
@@ -35,16 +35,22 @@ function createLegend(store, onGhosts, onFold, isFolding) {
         GLYPHS[state] ? svg("text", { class: "dtx-glyph", x: 6, y: 0, "font-size": 9 }, GLYPHS[state]) : null));
   }
 
+  const counters = new Map(LEGEND.map((state) => [state, el("b", {}, "")]));
+  const items = new Map(LEGEND.map((state) =>
+    [state, el("li", { "data-state": state }, swatch(state), STATE_NAMES[state], counters.get(state))]));
+  fill(list, ...items.values());
+  const pruned = el("span", {});
+  fill(ghostButton, swatch("ghost"), pruned);
+
   function draw() {
     const step = store.step();
-    const counts = {};
-    if (step) for (const state of step.state) counts[state] = (counts[state] || 0) + 1;
-    const hasWindow = store.steps.some((each) => each.state.includes("window"));
-    const items = LEGEND.filter((state) => state !== "ghost" && (state !== "window" || hasWindow));
-    fill(list, ...items.map((state) => el("li", { "data-state": state }, swatch(state), STATE_NAMES[state],
-      state === "root" || state === "own" ? null : el("b", {}, " " + (counts[state] || 0)))));
-    const pruned = step ? step.pruned : 0, drawn = step ? step.ghosts.tok.length : 0;
-    fill(ghostButton, swatch("ghost"), "pruned " + (store.ghosts && drawn < pruned ? drawn + " of " + pruned : pruned));
+    for (const [state, counter] of counters) {
+      if (state === "root" || state === "own") continue;
+      counter.textContent = " " + (step ? step.state.filter((each) => each === state).length : 0);
+    }
+    items.get("window").hidden = !store.steps.some((each) => each.state.includes("window"));
+    const total = step ? step.pruned : 0, drawn = step ? step.ghosts.tok.length : 0;
+    pruned.textContent = "pruned " + (store.ghosts && drawn < total ? drawn + " of " + total : total);
     ghostButton.setAttribute("aria-pressed", String(store.ghosts));
     ghostButton.disabled = !drawn;
     foldButton.setAttribute("aria-pressed", String(isFolding()));

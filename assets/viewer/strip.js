@@ -7,7 +7,7 @@ const LINE_HEIGHT = 22; // as in viewer.css
 function createStrip(store) {
   const list = el("ol", { class: "dtx-segments" });
   const box = el("div", { class: "dtx-strip", role: "group", "aria-label": "Output, step by step" }, list);
-  let segments = [], head = null;
+  let segments = [], head = null, lines = [], height = 0, scrolling = 0;
 
   function token(id, kind) {
     const text = store.label(id);
@@ -36,7 +36,7 @@ function createStrip(store) {
 
   function draw() {
     fill(list);
-    segments = []; head = null;
+    segments = []; lines = []; head = null;
     if (!store.header) return;
     drawHead();
     append();
@@ -63,11 +63,18 @@ function createStrip(store) {
       else segment.removeAttribute("aria-current");
     });
     if (head) head.classList.toggle("is-root-holder", store.at === 0 && segments.length > 0);
-    const current = segments[store.at];
-    if (!current) return;
-    const below = current.offsetTop + current.offsetHeight - list.clientHeight + LINE_HEIGHT;
-    list.scrollTop = Math.max(0, Math.ceil(below / LINE_HEIGHT) * LINE_HEIGHT);
+    if (!segments[store.at]) return;
+    if (lines.length !== segments.length) lines = segments.map((segment) => Math.floor(segment.offsetTop / LINE_HEIGHT));
+    const before = height > 2.5 * LINE_HEIGHT ? 1 : 0;
+    cancelAnimationFrame(scrolling); // moving the scroll position lays out the page: once, with the frame
+    scrolling = requestAnimationFrame(() => { list.scrollTop = Math.max(0, lines[store.at] - before) * LINE_HEIGHT; });
   }
+
+  watchSize(list, (size) => {
+    height = size.height;
+    lines = [];
+    mark();
+  });
 
   function link() { box.classList.toggle("is-linking", store.active() !== null && store.step() !== null); }
 

@@ -20,12 +20,12 @@ function createTransport(store, actions) {
     el("div", { class: "dtx-scrub" }, bars, range), count, live, speed,
     button("dtx-full", "Full screen (f)", actions.toggleFull, icon("M2 2h5v2H4v3H2zm7 0h5v5h-2V4H9zM2 9h2v3h3v2H2zm10 0h2v5H9v-2h3z")),
     button("dtx-helpbutton", "Keys (?)", actions.toggleHelp, "?"));
-  let timer = null;
+  let timer = null, width = 300;
 
   function depthOf(step) { return Math.max(0, ...step.col.filter((_, row) => step.state[row] !== "window")); }
 
   function draw() {
-    const steps = store.steps, total = steps.length, width = Math.max(60, range.clientWidth || 300);
+    const steps = store.steps, total = steps.length;
     range.max = String(Math.max(0, total - 1));
     range.disabled = total < 2;
     const deepest = steps.reduce((most, step) => Math.max(most, step.path.length), 2);
@@ -68,6 +68,11 @@ function createTransport(store, actions) {
     }, STEP_MS / store.speed);
   }
 
+  watchSize(range, (size) => {
+    if (size.width === width) return;
+    width = size.width;
+    draw();
+  });
   bars.addEventListener("pointerdown", (event) => {
     const share = (event.clientX - bars.getBoundingClientRect().left - THUMB / 2) / Math.max(1, bars.clientWidth - THUMB);
     store.go(Math.round(share * (store.steps.length - 1)));

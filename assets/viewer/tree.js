@@ -5,16 +5,16 @@ const MIN_PILL = 58, MAX_PILL = 132, GAP = 18, MAX_GAP = 64, MARGIN = 6, HEAD = 
 const MAX_FONT = 13.5, READABLE_FONT = 11;
 const MONO_RATIO = 0.605; // width of a monospace cell over its font size
 
-function createTree(store) {
+function createTree(store, onResize) {
   const edges = svg("g", { class: "dtx-edges" });
   const nodes = svg("g", { class: "dtx-nodes" });
   const canvas = svg("svg", { class: "dtx-tree", role: "tree", "aria-label": "Draft tree of this step" }, edges, nodes);
   const empty = el("p", { class: "dtx-empty" });
   const box = el("div", { class: "dtx-canvas" }, canvas, empty);
-  let groups = [], wires = [], focusable = 0, shape = null;
+  let groups = [], wires = [], focusable = 0, shape = null, size = { width: 640, height: 420 };
 
   function geometry(step) {
-    const width = box.clientWidth - 2 * MARGIN, height = (box.clientHeight || 420) - HEAD - MARGIN;
+    const width = size.width - 2 * MARGIN, height = size.height - HEAD - MARGIN;
     const view = foldedView(step, store, Math.floor(height / FOLD_BELOW_ROW));
     const rowHeight = clamp(height / view.numRows, MIN_ROW, MAX_ROW);
     const pillHeight = Math.min(rowHeight - 2, MAX_PILL_HEIGHT);
@@ -142,6 +142,12 @@ function createTree(store) {
     groups[next].focus();
   }
 
+  watchSize(box, (now) => {
+    if (now.width === size.width && now.height === size.height) return;
+    size = now;
+    draw();
+    onResize();
+  });
   const nodeAt = (event) => { const group = event.target.closest("[data-node]"); return group ? Number(group.dataset.node) : null; };
   canvas.addEventListener("pointerover", (event) => store.set({ hover: nodeAt(event) }));
   canvas.addEventListener("pointerleave", () => store.set({ hover: null }));

@@ -37,30 +37,20 @@ def _per_pass(trace: Trace) -> Fact:
     return Fact(
         "per_pass",
         "–" if mean is None else f"{mean:.2f}",
-        "tokens per target pass",
+        "tokens per pass",
         "" if mean is None else f"{mean - 1:.2f} without the target's own",
         "plain",
-        "Mean over complete steps of accepted draft tokens plus the target's own token (tau).",
+        "Tokens per target pass: mean over complete steps of accepted draft tokens plus the target's own token (tau).",
     )
 
 
 def _speedup(trace: Trace) -> Fact:
-    ratio, note = trace.stats.speedup, "one paired run"
-    label, tone = "measured speedup", "plain"
+    explanation = "Tokens per second over those of the autoregressive lane, prompt pass excluded; not a median of runs."
+    ratio, note = trace.stats.speedup, "measured, one paired run"
     if ratio is None:
-        value, note = "–", "no baseline in this run"
-    elif ratio < 1:
-        value, label, tone = f"{ratio:.2f}×", "slower than without drafts", "bad"
-    else:
-        value, tone = f"{ratio:.2f}×", "good"
-    return Fact(
-        "speedup",
-        value,
-        label,
-        note,
-        tone,
-        "Tokens per second over those of the autoregressive lane, prompt pass excluded; one paired run, not a median.",
-    )
+        return Fact("speedup", "–", "speedup", "no baseline in this run", "plain", explanation)
+    label, tone = ("slower", "bad") if ratio < 1 else ("speedup", "good")
+    return Fact("speedup", f"{ratio:.2f}×", label, note, tone, explanation)
 
 
 def _speed(trace: Trace) -> Fact:
@@ -69,7 +59,7 @@ def _speed(trace: Trace) -> Fact:
     return Fact(
         "speed",
         "–" if speed is None else f"{speed:.1f}",
-        "tokens per second",
+        "tokens/s",
         f"{baseline.tokens_per_second:.1f} autoregressive" if baseline and has_both else "",
         "plain",
         f"Batch 1, {trace.target.dtype}, {trace.target.device_name}; recording and the prompt pass are not counted.",
@@ -80,7 +70,7 @@ def _first_token_time(trace: Trace) -> Fact:
     total = trace.prefill_ms.target + (trace.prefill_ms.drafter or 0.0)
     note = f"prompt of {len(trace.prompt.token_ids)} tokens"
     value = f"{total / 1000:.2f} s" if total >= 1000 else f"{total:.0f} ms"
-    return Fact("first_token", value, "to the first token", note, "plain", "The prompt passes of target and drafter.")
+    return Fact("first_token", value, "first token", note, "plain", "The prompt passes of target and drafter.")
 
 
 def _drafter(trace: Trace) -> Fact:
@@ -88,8 +78,8 @@ def _drafter(trace: Trace) -> Fact:
     if trace.drafter is None:
         return Fact("drafter", "none", "drafter", "nothing was trained", "plain", explanation)
     count, share = trace.drafter.num_parameters, trace.drafter.num_parameters / max(trace.target.num_parameters, 1)
-    note = f"{trace.drafter.num_bytes / 1e6:.1f} MB, {percent(share)} of the target"
-    return Fact("drafter", f"{count / 1e6:.1f} M", "drafter parameters", note, "plain", explanation)
+    note = f"{trace.drafter.num_bytes / 1e6:.1f} MB, {percent(share)} of target"
+    return Fact("drafter", f"{count / 1e6:.1f} M", "drafter", note, "plain", explanation)
 
 
 def _equality(trace: Trace) -> Fact:
@@ -99,9 +89,9 @@ def _equality(trace: Trace) -> Fact:
         note = "no baseline in this run" if baseline is None else "a sampled run has no single right output"
         return Fact("equal", "–", "not compared", note, "plain", explanation)
     if baseline.output_equal:
-        return Fact("equal", "✓ equal", "to greedy output", "token for token", "good", explanation)
+        return Fact("equal", "✓ equal", "to greedy", "token for token", "good", explanation)
     split = baseline.first_divergence
     note = "" if split is None else f"first differs at token {split.index + 1}"
     if split is not None and split.gap is not None:
         note += f", logit gap {split.gap:.2g}"
-    return Fact("equal", "✗ differs", "from greedy output", note, "bad", explanation)
+    return Fact("equal", "✗ differs", "from greedy", note, "bad", explanation)

@@ -32,7 +32,9 @@ window.viewer = mountViewer({
 """
 # No inline script may run and nothing but this server may be asked: a token that became markup would be stopped loudly
 # (Playwright's own polling needs eval).
-POLICY = "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+)
 
 
 class ViewerServer:
