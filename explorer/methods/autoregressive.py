@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from explorer.methods.base import Draft, Method
 from explorer.sampling import Sampler
-from explorer.target import TargetOutput
 from explorer.tree import DraftTree
 from explorer.verify import Verdict
+
+if TYPE_CHECKING:
+    from explorer.target import TargetOutput
 
 
 class Autoregressive(Method):

@@ -8,14 +8,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from torch import Tensor
 
 from explorer.sampling import Sampler
-from explorer.target import Target, TargetOutput
 from explorer.tree import DraftTree
 from explorer.verify import Verdict
+
+if TYPE_CHECKING:  # transformers comes with the target: who only reads Settings (the page's form) need not wait for it
+    from explorer.target import Target, TargetOutput
 
 
 class Draft(NamedTuple):

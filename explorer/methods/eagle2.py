@@ -7,6 +7,7 @@ true features only: what a draft appends is dropped before the next one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -14,11 +15,13 @@ from torch import Tensor
 from explorer.clock import Clock
 from explorer.config import setting
 from explorer.methods.base import Draft, Method
-from explorer.models.eagle_layer import DraftCache, EagleDrafter
 from explorer.sampling import Sampler
-from explorer.target import Target, TargetOutput
 from explorer.tree import DRAFT, ROOT, DraftTree
 from explorer.verify import Verdict
+
+if TYPE_CHECKING:
+    from explorer.models.eagle_layer import EagleDrafter
+    from explorer.target import Target, TargetOutput
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ class Eagle2(Method):
     Settings = Eagle2Settings
 
     def __init__(self, target: Target, drafter: EagleDrafter, settings: Eagle2Settings) -> None:
+        from explorer.models.eagle_layer import DraftCache  # loaded already, with the drafter
+
         super().__init__(target, drafter, settings)
         self._top_k = min(settings.top_k, drafter.num_draft_tokens)
         if self._top_k < settings.top_k:
@@ -91,7 +96,7 @@ class Eagle2(Method):
     def start(self, prompt_ids: list[int], output: TargetOutput, sampler: Sampler) -> float | None:
         """Read all prompt pairs but the last, whose token is the first root."""
         self._clock.start()
-        self._cache = DraftCache()
+        self._cache.truncate(0)
         if len(prompt_ids) > 1:
             self._extend(torch.tensor(prompt_ids[1:]), output.hidden[:-1])
         self._tokens, self._features = [], output.hidden[-1:]

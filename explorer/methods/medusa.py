@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,9 +16,11 @@ from explorer.methods.base import Draft, Method
 from explorer.models.medusa_heads import MedusaHeads
 from explorer.presets import load_tree, tree_names
 from explorer.sampling import Sampler
-from explorer.target import Target, TargetOutput
 from explorer.tree import DraftTree
 from explorer.verify import Verdict
+
+if TYPE_CHECKING:
+    from explorer.target import Target, TargetOutput
 
 _NUM_SHOWN = 10  # candidates a head that the record keeps, the published trees' top-k
 
