@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from explorer.checkpoints.files import Report
+from explorer.config import repo_path
 from explorer.trace import DrafterRecord
 
 
@@ -38,9 +39,13 @@ class LoadedDrafter(NamedTuple):
 
 
 def name_of(source: str) -> str:
-    """The display name: a directory's own name, or the hub id."""
+    """The display name: target/method of a shipped drafter, another directory's own name, or the hub id."""
     path = Path(source).expanduser()
-    return path.resolve().name if path.is_dir() else source
+    if not path.is_dir():
+        return source
+    shipped = repo_path("assets", "drafters")
+    path = path.resolve()
+    return path.relative_to(shipped).as_posix() if path.is_relative_to(shipped) else path.name
 
 
 def require_floats(report: Report, tensors: Mapping[str, Tensor]) -> None:

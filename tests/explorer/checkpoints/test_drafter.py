@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 
+from explorer.checkpoints import drafter
 from explorer.checkpoints.drafter import describe, fill, name_of
 from tests.support.checkpoints import Facts
 
@@ -39,3 +41,10 @@ def test_size_is_that_of_the_own_parameters() -> None:
 def test_names(tmp_path: Path) -> None:
     assert name_of(f"{tmp_path}/") == tmp_path.name
     assert name_of("owner/name") == "owner/name"
+
+
+def test_a_shipped_drafter_is_named_with_its_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drafter, "repo_path", lambda *parts: tmp_path.joinpath(*parts))
+    folder = tmp_path / "assets" / "drafters" / "some-target" / "medusa"
+    folder.mkdir(parents=True)
+    assert name_of(str(folder)) == "some-target/medusa"
