@@ -4,6 +4,7 @@ const SVG_NS = "http://www.w3.org/2000/svg";
 const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
 const NARROW_ONLY = /^[\x20-\x7e\u2423\u21b5\u21e5]*$/;
 const WHITESPACE_MARKS = /([\u2423\u21b5\u21e5\u240d]+)/;
+const WHITESPACE_ONLY = /^[\u2423\u21b5\u21e5\u240d\u00d7\d]*$/;
 const SEGMENTER = typeof Intl !== "undefined" && Intl.Segmenter ? new Intl.Segmenter() : null;
 
 function build(node, attributes, children) {
@@ -64,9 +65,9 @@ function shorten(text, cells) {
   return head + "\u2026" + tail;
 }
 
-// A label as text nodes with its whitespace marks dimmed; `make` is el("span") or svg("tspan").
+// A label as text nodes with its whitespace marks dimmed, unless it has nothing else.
 function labelParts(text, make) {
-  if (!WHITESPACE_MARKS.test(text)) return [text];
+  if (!WHITESPACE_MARKS.test(text) || WHITESPACE_ONLY.test(text)) return [text];
   return text.split(WHITESPACE_MARKS).filter(Boolean).map((part, i) =>
     WHITESPACE_MARKS.test(part) ? make({ class: "dtx-ws" }, part) : part);
 }

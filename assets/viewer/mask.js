@@ -1,6 +1,8 @@
 // The tree mask of the verify pass: row i may see column j. The prefix, which all rows see, is one collapsed column.
 
-const MASK_HEAD = 16, PREFIX_WIDTH = 20, PREFIX_GAP = 3, MAX_CELL = 22, LABELLED_CELL = 10, LABEL_WIDTH = 86, LABEL_CELLS = 9;
+const MASK_HEAD = 16, PREFIX_WIDTH = 20, PREFIX_GAP = 3, MAX_CELL = 22, LABELLED_CELL = 10, LABEL_WIDTH = 86, LABEL_CELLS = 9, HEAD_WIDTH = 210;
+
+function rows(count) { return count === 1 ? "1 row" : count + " rows"; }
 
 function createMask(store, onOrder) {
   const canvas = svg("svg", { class: "dtx-mask", role: "img" });
@@ -18,7 +20,7 @@ function createMask(store, onOrder) {
     const model = modelOf(step), n = model.n;
     shape = geometry(n);
     cells = []; bands = [];
-    const parts = [svg("text", { class: "dtx-maskhead", x: 0, y: 10 }, "prefix \u00d7 " + step.prefix + "  |  " + n + " rows of this pass")];
+    const parts = [svg("text", { class: "dtx-maskhead", x: 0, y: 10 }, "prefix \u00d7 " + step.prefix + "  |  " + rows(n) + " of this pass")];
     for (let row = 0; row < n; row += 1) {
       bands[row] = drawBand(step, model, row);
       parts.push(bands[row]);
@@ -32,11 +34,11 @@ function createMask(store, onOrder) {
     const frame = svg("rect", { class: "dtx-frame", x: shape.left + PREFIX_WIDTH + PREFIX_GAP - 1, y: MASK_HEAD - 1,
       width: n * shape.cell + 1.5, height: n * shape.cell + 1.5 });
     fill(canvas, ...parts, frame);
-    canvas.setAttribute("width", shape.width);
+    canvas.setAttribute("width", Math.max(shape.width, HEAD_WIDTH));
     canvas.setAttribute("height", MASK_HEAD + n * shape.cell + 2);
     const set = cells.length;
-    canvas.setAttribute("aria-label", `Tree mask, ${n} rows, ${set} of ${n * n} cells set`);
-    note.textContent = `${n} rows, ${set} of ${n * n} cells set (${percent(set / (n * n))}); the prefix is seen by all.`;
+    canvas.setAttribute("aria-label", `Tree mask, ${rows(n)}, ${set} of ${n * n} cells set`);
+    note.textContent = `${rows(n)}, ${set} of ${n * n} cells set (${percent(set / (n * n))}); the prefix is seen by all.`;
     arrange();
     link();
   }

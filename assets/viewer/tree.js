@@ -1,7 +1,7 @@
 // The draft tree: left to right, a pill per node, states told by shape, outline, glyph and colour.
 
 const MIN_ROW = 12, MAX_ROW = 28, MAX_PILL_HEIGHT = 22, FOLD_BELOW_ROW = 14.5;
-const MIN_PILL = 58, MAX_PILL = 132, GAP = 18, MAX_GAP = 64, MARGIN = 6, HEAD = 14;
+const MIN_PILL = 58, PHONE_WIDTH = 480, PHONE_PILL = 84, MAX_PILL = 132, GAP = 18, MAX_GAP = 64, MARGIN = 6, HEAD = 14;
 const MAX_FONT = 13.5, READABLE_FONT = 11;
 const MONO_RATIO = 0.605; // width of a monospace cell over its font size
 
@@ -37,7 +37,8 @@ function createTree(store, onResize) {
     }
     const total = (cap) => wanted.reduce((sum, each) => sum + Math.min(each, cap), 0);
     let cap = MAX_PILL;
-    while (cap > MIN_PILL && total(cap) + GAP * (wanted.length - 1) > width) cap -= 2;
+    const least = width < PHONE_WIDTH ? PHONE_PILL : MIN_PILL;
+    while (cap > least && total(cap) + GAP * (wanted.length - 1) > width) cap -= 2;
     const pills = wanted.map((each) => Math.min(each, cap));
     const gap = clamp((width - total(cap)) / Math.max(1, wanted.length - 1), GAP, MAX_GAP);
     const lefts = pills.map((_, col) => MARGIN + pills.slice(0, col).reduce((sum, each) => sum + each + gap, 0));
@@ -47,8 +48,9 @@ function createTree(store, onResize) {
   function textStart(state, fontSize) { return GLYPHS[state] ? 5 + fontSize : 7; }
 
   function draw() {
-    const step = store.step();
-    empty.textContent = step ? "" : store.message || "Waiting for the first step \u2026";
+    const step = store.step(), hadFocus = canvas.contains(document.activeElement);
+    empty.textContent = step ? "" : store.message
+      || (store.done ? "This run ended with its first token: there is no step to show." : "Waiting for the first step \u2026");
     canvas.classList.toggle("is-empty", !step);
     groups = []; wires = []; focusable = 0;
     if (!step) { fill(edges); fill(nodes); return; }
@@ -67,6 +69,7 @@ function createTree(store, onResize) {
     fill(edges, ...drawn.filter((n) => !isStrong(n)).map((n) => wires[n]), ...drawn.filter(isStrong).map((n) => wires[n]));
     fill(nodes, ...shape.lefts.map((left, col) => drawHead(step, left, col)), ...shown.map((node) => groups[node]));
     groups[0].setAttribute("tabindex", "0");
+    if (hadFocus) groups[0].focus({ preventScroll: true });
     link();
   }
 

@@ -86,7 +86,7 @@ def _equality(trace: Trace) -> Fact:
     explanation = "The output compared token by token with the autoregressive lane of the same run."
     baseline = trace.baseline
     if baseline is None or baseline.output_equal is None:
-        note = "no baseline in this run" if baseline is None else "a sampled run has no single right output"
+        note = "no baseline in this run" if baseline is None else "sampled: no single right output"
         return Fact("equal", "–", "not compared", note, "plain", explanation)
     if baseline.output_equal:
         return Fact("equal", "✓ equal", "to greedy", "token for token", "good", explanation)

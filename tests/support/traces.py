@@ -30,6 +30,7 @@ from explorer.trace import (
 from tests.support.words import HOSTILE, SPECIALS, WORDS
 
 PROMPT_TOKENS = 41
+BASELINE_SPEED = 24.0  # tokens per second
 
 
 @dataclass
@@ -241,7 +242,7 @@ def _trace(
     tokens = [first] + [token for step in steps for token in step.emitted]
     text = "".join(vocab[str(token)].label for token in tokens)
     is_sampled, is_plain = shape[1] != "greedy", method == "autoregressive"
-    stats = _stats(steps, len(tokens))
+    stats = _stats(steps, len(tokens), None if is_plain else BASELINE_SPEED)
     return Trace(
         method=method,
         settings={} if is_plain else {"total_tokens": shape[0], "depth": 5, "top_k": 10},
@@ -255,12 +256,14 @@ def _trace(
         steps=steps,
         output=Output(tokens, text),
         stop="max_new_tokens",
-        baseline=None if is_plain else Baseline(None if is_sampled else True, None, 24.0, [41.0] * (len(tokens) - 1)),
+        baseline=None
+        if is_plain
+        else Baseline(None if is_sampled else True, None, BASELINE_SPEED, [41.0] * (len(tokens) - 1)),
         stats=stats,
     )
 
 
-def _stats(steps: list[Step], num_output: int) -> Stats:
+def _stats(steps: list[Step], num_output: int, baseline: float | None) -> Stats:
     whole = [step for step in steps if not step.is_cut]
     accepted, drafted = sum(step.num_accepted for step in whole), sum(step.num_drafted for step in whole)
     histogram = [0] * (max((step.num_accepted for step in whole), default=0) + 1)
@@ -277,7 +280,7 @@ def _stats(steps: list[Step], num_output: int) -> Stats:
         acceptance_by_depth=_by_depth(whole),
         acceptance_histogram=histogram,
         tokens_per_second=speed,
-        speedup=speed / 24.0 if speed else None,
+        speedup=speed / baseline if speed and baseline else None,
     )
 
 
