@@ -34,16 +34,21 @@ class LazyRunner:
     def run(self, request: RunRequest) -> Generator[Event, None, None]:
         """Events of one run, the first one at once."""
         if self._runner is None:
-            yield Status("starting the engine")
+            yield Status("loading the engine")
         yield from self._load().run(request)
 
     def _load(self) -> RunsRequests:
         with self._lock:
             if self._runner is None:
-                from explorer.runner import Runner
-
-                self._runner = Runner()
+                self._runner = make_runner()
             return self._runner
+
+
+def make_runner() -> RunsRequests:
+    """The real runner; importing it brings torch and transformers."""
+    from explorer.runner import Runner
+
+    return Runner()
 
 
 def build_app(runner: RunsRequests, options: AppOptions) -> tuple[gr.Blocks, dict[str, Any]]:

@@ -31,7 +31,6 @@ class Choices:
     system: str | None
     method: MethodForm
     target: TargetPreset
-    preset: str
     max_new_tokens: int
     settings: dict[str, str]
 
@@ -73,7 +72,6 @@ class Context:
             system=self._text(form["system"], "system prompt").strip() or None,
             method=method,
             target=target,
-            preset=str(form["preset"]),
             max_new_tokens=self._count(form["max_new_tokens"]),
             settings=_setting_texts(generated),
         )

@@ -10,7 +10,7 @@ import gradio as gr
 
 from explorer.config import AUTO, PUBLISHED, Setting, TargetPreset, describe
 
-COMMON = ("prompt", "method", "target", "preset", "system", "max_new_tokens")
+COMMON = ("prompt", "method", "target", "system", "max_new_tokens")
 PRESET_LABELS = {"small": "small (CPU)", PUBLISHED: "as published"}
 
 

@@ -27,6 +27,7 @@ from explorer.ui.viewer_component import handle, read_handle
 from explorer.views.charts import summary_figure
 
 UNEXPECTED = "Something went wrong that should not have: the server's log says what. The app goes on; try again."
+WAITING = "Waiting for the device …"
 KEEP = gr.skip()
 LOG = logging.getLogger(__name__)
 
@@ -52,6 +53,11 @@ class _Live:
     notices: list[str] = field(default_factory=list)
 
 
+def announce_run(_context: Context) -> Screen:
+    """At once, before the device is free: the buttons change and the visitor sees that the click was heard."""
+    return _busy(WAITING)
+
+
 def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
     """Run what the form asks for, one update per event; ends with a message in every case."""
     try:
@@ -59,7 +65,6 @@ def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
     except ExplorerError as error:
         yield _idle("error", str(error))
         return
-    yield _busy("Starting the engine …")
     try:
         with closing(_events(context, live.choices)) as events:
             for event in events:
@@ -75,8 +80,8 @@ def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
         context.store.cancel(live.run_id)
 
 
-def stop_run(context: Context, viewer: Any) -> Screen:
-    """After the run was cancelled: close its record where it stands and say so."""
+def after_stop(context: Context, viewer: Any) -> Screen:
+    """The run was cancelled and its generator is closed: show the record where it stands and say so."""
     run_id = read_handle(viewer)
     if not run_id or run_id in context.store.library:
         return _idle("idle", "Stopped before the first step.")
@@ -108,7 +113,7 @@ def summary_from_query(context: Context, request: gr.Request) -> Any:
     if name not in library:
         return KEEP
     try:
-        return _summary(library.trace(name))
+        return _summary(library.trace(str(name)))
     except TraceError:
         return KEEP
 
@@ -188,7 +193,6 @@ def _events(context: Context, choices: Choices) -> Generator[Event, None, None]:
             system=choices.system,
             max_new_tokens=choices.max_new_tokens,
             settings=choices.settings,
-            preset=choices.preset,
             target=choices.target.source,
             drafter=choices.target.drafters.get(choices.method.name),
         )
@@ -197,7 +201,7 @@ def _events(context: Context, choices: Choices) -> Generator[Event, None, None]:
 
 def _show(context: Context, live: _Live, event: Event) -> Screen:
     if isinstance(event, Stepped):
-        num_steps = context.store.append(live.run_id, event.step, event.vocab)
+        num_steps = context.store.append(live.run_id, event)
         live.num_tokens += len(event.step.emitted)
         limit = live.choices.max_new_tokens
         text = f"Decoding with {live.choices.method.label}: {live.num_tokens} of at most {limit} tokens."
@@ -213,7 +217,7 @@ def _show(context: Context, live: _Live, event: Event) -> Screen:
     if isinstance(event, Notice):
         live.notices.append(event.text)
         return Screen()
-    return _busy(event.text, event.fraction)
+    return _busy(f"{event.text[:1].upper()}{event.text[1:]} …", event.fraction)
 
 
 def _finish(context: Context, live: _Live, trace: Trace) -> Screen:

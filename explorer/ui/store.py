@@ -6,12 +6,14 @@ import json
 import secrets
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 from explorer.errors import TraceError
 from explorer.metrics import compute_stats
+from explorer.runner_events import Stepped
 from explorer.trace import Label, Output, Step, Trace, read_trace
 
 ID_BYTES = 16
@@ -39,7 +41,7 @@ class Library:
         self._recordings = {item.name: item for item in _read_manifest(folder)}
         self._read = lru_cache(maxsize=NUM_PARSED_RECORDINGS)(read_trace)
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[Recording]:
         return iter(self._recordings.values())
 
     def __len__(self) -> int:
@@ -61,6 +63,7 @@ class _Run:
     trace: Trace
     steps: list[Step] = field(default_factory=list)
     vocab: dict[str, Label] = field(default_factory=dict)
+    text: str | None = None
     is_done: bool = False
 
     def snapshot(self) -> Trace:
@@ -74,7 +77,7 @@ class _Run:
             self.trace,
             steps=steps,
             vocab=self.trace.vocab | self.vocab,
-            output=Output(tokens, self.trace.output.text),
+            output=Output(tokens, self.trace.output.text if self.text is None else self.text),
             stats=compute_stats(steps, len(tokens), baseline_speed),
         )
 
@@ -97,14 +100,15 @@ class TraceStore:
                 self._runs.popitem(last=False)
         return run_id
 
-    def append(self, run_id: str, step: Step, vocab: dict[str, Label]) -> int:
+    def append(self, run_id: str, event: Stepped) -> int:
         """Add a step with the labels it brought; returns the number of steps. A forgotten run stays forgotten."""
         with self._lock:
             run = self._runs.get(run_id)
             if run is None:
-                return step.index + 1
-            run.steps.append(step)
-            run.vocab.update(vocab)
+                return event.step.index + 1
+            run.steps.append(event.step)
+            run.vocab.update(event.vocab)
+            run.text = event.text
             return len(run.steps)
 
     def finish(self, run_id: str, trace: Trace) -> None:
@@ -138,9 +142,7 @@ def _read_manifest(folder: Path) -> list[Recording]:
     if not path.exists():
         return []
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-        entries = entries["traces"] if isinstance(entries, dict) else entries
-        return [_recording(entry, folder) for entry in entries]
+        return [_recording(entry, folder) for entry in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TraceError(f"the manifest {path} cannot be read: {error!r}") from error
 

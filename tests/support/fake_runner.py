@@ -7,17 +7,7 @@ import time
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 
-from explorer.errors import ExplorerError
-from explorer.runner_events import (
-    BaselineProgress,
-    Event,
-    Finished,
-    Notice,
-    RunRequest,
-    Started,
-    Status,
-    Stepped,
-)
+from explorer.runner_events import BaselineProgress, Event, Finished, Notice, RunRequest, Started, Status, Stepped
 from explorer.trace import Output, Trace
 
 
@@ -25,7 +15,7 @@ from explorer.trace import Output, Trace
 class FakeRunner:
     """Plays ``trace`` with ``step_ms`` between events; remembers requests and whether each run was closed.
 
-    error: raised instead of the first step.
+    error: raised in place of the first step.
     """
 
     trace: Trace
@@ -54,9 +44,5 @@ class FakeRunner:
         yield Started(replace(trace, steps=[], output=Output([trace.first_token], "")))
         for step in trace.steps:
             time.sleep(self.step_ms / 1000)
-            yield Stepped(step, {})
+            yield Stepped(step, {}, f"step {step.index}")
         yield Finished(trace)
-
-
-class UserMistake(ExplorerError):
-    """An error with a sentence for the visitor."""

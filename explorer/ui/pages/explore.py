@@ -22,7 +22,8 @@ TITLE = "Draft Tree Explorer"
 INTRO = "A small drafter guesses a tree of tokens; the large target checks all of it in one pass."
 DEFAULT_METHOD = "eagle2"
 DEFAULT_MAX_NEW_TOKENS = 128
-DEVICE = "device"  # one concurrency id: the device does one run at a time, later ones wait in the queue
+# So many runs wait inside the runner, which tells each its place in the line; Gradio's own queue holds the rest.
+MAX_IN_LINE = 8
 WELCOME = "No recorded runs are here yet. Type a prompt and press Run."
 DOWNLOAD_JS = f"() => {{ document.querySelector('#viewer').dispatchEvent(new Event('{DOWNLOAD_EVENT}')); }}"
 
@@ -40,6 +41,7 @@ class Form:
     """The components of the form, in the order of ``controls.COMMON`` and ``Context.fields``."""
 
     common: list[Any]
+    preset: gr.Radio
     generated: list[Any]
     groups: list[Any]
     run: gr.Button
@@ -114,7 +116,7 @@ def _form(context: Context) -> Form:
             1, limit, value=min(DEFAULT_MAX_NEW_TOKENS, limit), step=1, label="Max new tokens", elem_id="max-new-tokens"
         )
         system = gr.Textbox(label="System prompt", lines=2, max_lines=6, placeholder="none", elem_id="system")
-    return Form([prompt, method, picked, preset_radio, system, count], generated, groups, run, stop)
+    return Form([prompt, method, picked, system, count], preset_radio, generated, groups, run, stop)
 
 
 def _method_controls(context: Context, chosen: str, preset: str) -> tuple[list[Any], list[Any]]:
@@ -150,29 +152,35 @@ def _first_status(context: Context) -> str:
 
 
 def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
-    run = gr.on(
+    announced = gr.on(
         [form.run.click, form.common[0].submit],
+        _bind(handlers.announce_run, context),
+        None,
+        screen,
+        queue=False,
+        trigger_mode="once",
+        **PRIVATE,
+    )
+    run = announced.then(
         _bind(handlers.run_trace, context),
         [*form.common, *form.generated],
         screen,
-        concurrency_id=DEVICE,
-        concurrency_limit=1,
-        trigger_mode="once",
-        show_progress="minimal",
-        show_progress_on=screen[1],
-        api_visibility="private",
+        concurrency_limit=MAX_IN_LINE,
+        **PRIVATE,
     )
     form.run.click(None, js=SHOW_STATUS_JS, **PRIVATE)
-    form.stop.click(_bind(handlers.stop_run, context), screen[0], screen, cancels=[run], queue=False, **PRIVATE)
+    # A cancelled event counts as failed, and this fires when the run is really over: no late update can follow it.
+    run.failure(_bind(handlers.after_stop, context), screen[0], screen, queue=False, **PRIVATE)
+    form.stop.click(None, cancels=[run], **PRIVATE)
 
 
 def _wire_form(context: Context, form: Form) -> None:
-    _, method, target, preset, *_ = form.common
+    _, method, target, *_ = form.common
     private = PRIVATE | {"queue": False}
     method.change(_bind(handlers.method_visibility, context), method, form.groups, **private)
-    outputs = [method, preset, *form.generated]
+    outputs = [method, form.preset, *form.generated]
     target.input(_bind(handlers.apply_target, context), [target, method], outputs, **private)
-    preset.input(_bind(handlers.apply_preset, context), [target, preset], form.generated, **private)
+    form.preset.input(_bind(handlers.apply_preset, context), [target, form.preset], form.generated, **private)
 
 
 def _wire_load(context: Context, screen: list[Any]) -> None:

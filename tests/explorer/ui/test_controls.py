@@ -1,0 +1,74 @@
+"""The form's controls come from what the methods say about their settings."""
+
+from __future__ import annotations
+
+import gradio as gr
+import pytest
+
+from explorer.config import Setting
+from explorer.methods.registry import METHODS
+from explorer.ui.controls import (
+    fields,
+    make_control,
+    method_forms,
+    offered_methods,
+    offered_presets,
+    preset_value,
+    setting_text,
+)
+from tests.support.page import LARGE, TINY
+
+
+def test_every_method_and_every_setting_is_in_the_form() -> None:
+    forms = method_forms()
+    assert [form.name for form in forms] == list(METHODS)
+    names = {item.name for item in fields(forms)}
+    assert {"medusa.tree", "medusa.total_tokens", "eagle2.total_tokens", "eagle2.depth", "eagle2.top_k"} <= names
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "kind"),
+    [
+        (Setting("depth", "int", 5, min=1, max=9), 5, gr.Slider),
+        (Setting("rate", "float", 0.5, min=0.0, max=1.0, step=0.1), 0.5, gr.Slider),
+        (Setting("rows", "int", 5, min=1), 5, gr.Number),
+        (Setting("tree", "choice", "a", choices=("a", "b")), "a", gr.Dropdown),
+        (Setting("greedy", "bool", True), True, gr.Checkbox),
+        (Setting("gamma", "int", "auto", min=1, max=9, allow_auto=True), "auto", gr.Textbox),
+    ],
+)
+def test_the_kind_of_a_setting_decides_its_control(setting: Setting, value: object, kind: type) -> None:
+    with gr.Blocks():
+        control = make_control(setting, value)
+    assert type(control) is kind
+    assert control.value == value
+    assert control.label == setting.name
+    if kind is gr.Slider:
+        assert (control.minimum, control.maximum) == (setting.min, setting.max)
+
+
+def test_every_real_setting_makes_a_control() -> None:
+    with gr.Blocks():
+        for item in fields(method_forms()):
+            make_control(item.setting, item.setting.default)
+
+
+def test_methods_without_a_drafter_here_are_not_offered() -> None:
+    assert [name for _, name in offered_methods(method_forms(), TINY)] == ["autoregressive", "eagle2"]
+    assert [name for _, name in offered_methods(method_forms(), LARGE)] == ["autoregressive", "medusa", "eagle2"]
+
+
+def test_presets_of_a_target_and_the_published_one() -> None:
+    assert [name for _, name in offered_presets(TINY)] == ["small", "paper"]
+    assert [name for _, name in offered_presets(LARGE)] == ["paper"]
+    depth = next(item for item in fields(method_forms()) if item.name == "eagle2.depth")
+    assert preset_value(TINY, "small", depth, "cpu") == 2
+    assert preset_value(TINY, "paper", depth, "cpu") == depth.setting.default
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, None), ("", None), (True, "true"), (3, "3"), (3.0, "3"), (0.25, "0.25"), ("auto", "auto")],
+)
+def test_values_are_written_as_on_the_command_line(value: object, text: str | None) -> None:
+    assert setting_text(value) == text

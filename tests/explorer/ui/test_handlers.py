@@ -1,0 +1,239 @@
+"""The page's handlers as plain functions, on a fake runner."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from explorer.errors import DeviceError
+from explorer.trace import to_json
+from explorer.ui import handlers
+from explorer.ui.context import Context
+from tests.support.fake_runner import FakeRunner
+from tests.support.page import form_values, make_context
+from tests.support.traces import make_trace
+
+
+def said(screen: handlers.Screen) -> dict[str, Any]:
+    return json.loads(screen.status)
+
+
+def shown(screen: handlers.Screen) -> dict[str, Any]:
+    return json.loads(screen.viewer)
+
+
+def play(context: Context, **changes: object) -> list[handlers.Screen]:
+    return list(handlers.run_trace(context, *form_values(context, **changes)))
+
+
+def is_enabled(button: Any) -> bool:
+    return bool(button["interactive"])
+
+
+def test_a_run_streams_one_update_a_step_and_ends_with_the_whole_trace(context: Context) -> None:
+    screens = play(context)
+    handles = [shown(screen) for screen in screens if isinstance(screen.viewer, str)]
+    assert [value["steps"] for value in handles] == [0, 1, 2, 3, 4, 5, 6, 6]
+    assert len({value["v"] for value in handles}) == len(handles), "every change has its own version"
+    trace, is_done = context.store.get(handles[-1]["id"])
+    assert is_done
+    assert len(trace.steps) == 6
+    assert trace.prompt.text == "Say hello."
+    last = screens[-1]
+    assert said(last)["kind"] == "done"
+    assert "depth must be at most 8" in said(last)["text"], "what was clamped is said"
+    assert is_enabled(last.run_button)
+    assert not is_enabled(last.stop_button)
+    assert len([screen for screen in screens if screen.plot != handlers.KEEP]) == 1, "one figure per run"
+
+
+def test_the_phases_are_told_in_words(context: Context) -> None:
+    texts = [said(screen)["text"] for screen in play(context) if isinstance(screen.status, str)]
+    assert texts[0] == "Loading the target …"
+    assert any(text.startswith("Plain decoding first") and "5 of at most 32" in text for text in texts)
+    assert any(text.startswith("Decoding with EAGLE-2") for text in texts)
+
+
+def test_the_request_says_what_the_form_said(context: Context) -> None:
+    play(context, system=" Be brief. ", **{"eagle2.depth": 3.0, "eagle2.top_k": None, "medusa.total_tokens": 9})
+    request = context.runner.requests[0]  # type: ignore[attr-defined]
+    assert (request.target, request.drafter) == ("/nowhere/tiny", "/nowhere/eagle")
+    assert (request.method, request.prompt, request.system) == ("eagle2", "Say hello.", "Be brief.")
+    assert request.max_new_tokens == 32
+    assert request.settings["depth"] == "3"
+    assert "top_k" not in request.settings, "an emptied control leaves the default"
+    assert request.settings.keys() <= {"total_tokens", "depth", "top_k"}, "other methods' controls stay out"
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"prompt": "  \n"}, "empty"),
+        ({"prompt": None}, "empty"),
+        ({"prompt": 7}, "text"),
+        ({"prompt": "x" * 501}, "501"),
+        ({"system": "x" * 501}, "system prompt"),
+        ({"max_new_tokens": 0}, "from 1 to 64"),
+        ({"max_new_tokens": 10**9}, "from 1 to 64"),
+        ({"max_new_tokens": float("nan")}, "from 1 to 64"),
+        ({"max_new_tokens": "many"}, "from 1 to 64"),
+        ({"max_new_tokens": True}, "from 1 to 64"),
+        ({"method": "magic"}, "unknown method"),
+        ({"method": ["eagle2"]}, "unknown method"),
+        ({"method": "medusa"}, "no Medusa drafter"),
+        ({"target": "/etc/passwd"}, "does not offer"),
+        ({"target": {"a": 1}}, "does not offer"),
+    ],
+)
+def test_a_visitors_mistake_is_one_sentence_and_reaches_no_runner(
+    context: Context, changes: dict[str, Any], word: str
+) -> None:
+    screens = play(context, **changes)
+    assert len(screens) == 1
+    assert said(screens[0])["kind"] == "error"
+    assert word in said(screens[0])["text"]
+    assert is_enabled(screens[0].run_button)
+    assert context.runner.requests == []  # type: ignore[attr-defined]
+
+
+def test_an_error_of_the_run_is_shown_and_the_next_run_works(recordings: Path) -> None:
+    runner = FakeRunner(make_trace("eagle2", 3, 8), error=DeviceError("the device ran out of memory: use fewer rows"))
+    context = make_context(recordings, runner)
+    last = play(context)[-1]
+    assert said(last) == {"kind": "error", "text": "the device ran out of memory: use fewer rows"}
+    assert is_enabled(last.run_button)
+    runner.error = None
+    assert said(play(context)[-1])["kind"] == "done"
+
+
+def test_a_bug_of_ours_is_logged_and_never_shown(recordings: Path, caplog: pytest.LogCaptureFixture) -> None:
+    runner = FakeRunner(make_trace("eagle2", 3, 8), error=RuntimeError("secret path /root/x"))
+    last = play(make_context(recordings, runner))[-1]
+    assert said(last)["kind"] == "error"
+    assert "secret" not in said(last)["text"]
+    assert "secret path" in caplog.text
+    assert runner.num_closed == 1
+
+
+def test_stop_closes_the_runner_and_keeps_what_was_decoded(context: Context) -> None:
+    runner = context.runner
+    assert isinstance(runner, FakeRunner)
+    events = handlers.run_trace(context, *form_values(context))
+    handle = next(screen.viewer for screen in events if isinstance(screen.viewer, str) and shown(screen)["steps"] == 2)
+    events.close()  # type: ignore[attr-defined]
+    assert runner.num_closed == 1
+    assert not runner.device.locked(), "the next visitor's run can begin"
+    screen = handlers.after_stop(context, handle)
+    assert said(screen)["text"] == "Stopped after 2 steps."
+    trace, is_done = context.store.get(shown(screen)["id"])
+    assert is_done
+    assert (trace.stop, len(trace.steps), trace.output.text) == ("cancelled", 2, "step 1")
+    assert trace.output.token_ids == [trace.first_token, *trace.steps[0].emitted, *trace.steps[1].emitted]
+    assert shown(screen)["v"] == 3, "the viewer notices the end"
+
+
+@pytest.mark.parametrize("value", [None, "", "{", "[]", '{"id": 3}', '{"id": "eagle2-code", "steps": 12, "v": 0}', 5])
+def test_stop_before_the_first_step_leaves_the_recording_alone(context: Context, value: Any) -> None:
+    screen = handlers.after_stop(context, value)
+    assert said(screen)["text"] == "Stopped before the first step."
+    assert screen.viewer == handlers.KEEP
+
+
+def test_two_visitors_never_share_an_id(context: Context) -> None:
+    ids = [shown(play(context)[-1])["id"] for _ in range(2)]
+    assert ids[0] != ids[1]
+    assert all(len(run_id) >= 20 for run_id in ids)
+
+
+def query(**params: str) -> Any:
+    return SimpleNamespace(query_params=params)
+
+
+def test_the_query_restores_a_recording_and_its_step(context: Context) -> None:
+    screen = handlers.open_from_query(context, query(trace="medusa-chat", step="3"))
+    assert shown(screen) == {"id": "medusa-chat", "steps": 5, "v": 0, "step": 3}
+    assert screen.picker["value"] == "medusa-chat"
+    assert "Medusa" in said(screen)["text"]
+
+
+@pytest.mark.parametrize("step", ["", "-1", "x", "9" * 30, "²"])
+def test_an_unreadable_step_opens_the_recording_at_its_start(context: Context, step: str) -> None:
+    assert "step" not in shown(handlers.open_from_query(context, query(trace="medusa-chat", step=step)))
+
+
+@pytest.mark.parametrize("name", ["../eagle2-code", "eagle2-code.json.gz", "<script>", "x" * 5000])
+def test_an_unknown_name_in_the_query_is_a_message(context: Context, name: str) -> None:
+    screen = handlers.open_from_query(context, query(trace=name))
+    assert said(screen)["kind"] == "error"
+    assert len(said(screen)["text"]) < 250
+    assert screen.viewer == handlers.KEEP
+
+
+def test_no_query_changes_nothing(context: Context) -> None:
+    assert handlers.open_from_query(context, query()) == handlers.Screen()
+
+
+def test_the_summary_of_the_recording_on_screen_comes_after_it(context: Context) -> None:
+    assert handlers.summary_from_query(context, query())["value"].layout.height > 0
+    assert handlers.summary_from_query(context, query(trace="nothing")) == handlers.KEEP
+
+
+def test_picking_a_recording_shows_it_with_its_summary(context: Context) -> None:
+    screen = handlers.open_recording(context, "eagle2-code")
+    assert shown(screen)["steps"] == 12
+    assert "EAGLE-2 on SmolLM2-135M-Instruct, a made-up CPU, 2026-01-02" in said(screen)["text"]
+    assert screen.plot["visible"]
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_an_uploaded_trace_is_shown(context: Context, tmp_path: Path, is_packed: bool) -> None:
+    data = to_json(make_trace("medusa", 4, 9)).encode()
+    path = tmp_path / "t.json"
+    path.write_bytes(gzip.compress(data) if is_packed else data)
+    screen = handlers.open_upload(context, str(path))
+    assert said(screen)["kind"] == "done"
+    assert shown(screen)["steps"] == 4
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"hello", b"{}", b'{"schema": "draft-tree-trace", "schema_version": 99}', b"\x1f\x8bbroken", b"\xff\xfe",
+     gzip.compress(b"[" * 40_000_000)],
+)  # fmt: skip
+def test_a_broken_upload_is_one_sentence(context: Context, tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(data)
+    screen = handlers.open_upload(context, str(path))
+    assert said(screen)["kind"] == "error"
+    assert said(screen)["text"].startswith("This file cannot be shown: ")
+    assert screen.viewer == handlers.KEEP
+
+
+def test_another_target_brings_its_methods_presets_and_values(context: Context) -> None:
+    method, preset, *controls = handlers.apply_target(context, "large", "eagle2")
+    assert [name for _, name in method["choices"]] == ["autoregressive", "medusa", "eagle2"]
+    assert method["value"] == "eagle2"
+    assert [name for _, name in preset["choices"]] == ["paper"]
+    values = dict(zip([item.name for item in context.fields], [update["value"] for update in controls], strict=True))
+    assert (values["eagle2.total_tokens"], values["eagle2.depth"], values["eagle2.top_k"]) == (60, 5, 10)
+    method, *_ = handlers.apply_target(context, "tiny", "medusa")
+    assert method["value"] == "eagle2", "the tiny target has no Medusa heads"
+
+
+def test_a_preset_sets_the_generated_controls(context: Context) -> None:
+    names = [item.name for item in context.fields]
+    small = dict(zip(names, handlers.apply_preset(context, "tiny", "small"), strict=True))
+    assert small["eagle2.total_tokens"]["value"] == 8
+    assert handlers.apply_preset(context, "tiny", "nonsense") == [handlers.KEEP] * len(names)
+    assert handlers.apply_target(context, "nonsense", "eagle2") == [handlers.KEEP] * (2 + len(names))
+
+
+def test_only_the_chosen_methods_controls_are_visible(context: Context) -> None:
+    with_settings = [form.name for form in context.forms if form.settings]
+    updates = handlers.method_visibility(context, "medusa")
+    assert [name for name, update in zip(with_settings, updates, strict=True) if update["visible"]] == ["medusa"]

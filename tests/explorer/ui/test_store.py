@@ -1,0 +1,94 @@
+"""The trace store: recorded traces by name only, runs by unguessable ids, bounded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from explorer.errors import TraceError
+from explorer.runner_events import Stepped
+from explorer.trace import Label
+from explorer.trace_check import check_trace
+from explorer.ui.store import Library, TraceStore
+from tests.support.traces import make_trace
+
+EMPTY = Library(Path("/nowhere"))
+
+
+def test_the_library_opens_what_the_manifest_names(recordings: Path) -> None:
+    library = Library(recordings)
+    assert [item.name for item in library] == ["eagle2-code", "medusa-chat"]
+    assert len(library.trace("medusa-chat").steps) == 5
+    assert library.trace("medusa-chat") is library.trace("medusa-chat"), "parsed once"
+    assert "manifest" not in library
+    assert ["eagle2-code"] not in [*library]
+
+
+def test_no_manifest_is_an_empty_library(tmp_path: Path) -> None:
+    assert len(Library(tmp_path)) == 0
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[1]", "[{}]", '[{"file": "../x.json.gz"}]', '[{"file": "/etc/passwd"}]'])
+def test_a_broken_manifest_is_an_error_that_names_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "manifest.json").write_text(text, encoding="utf-8")
+    if text == "{}":
+        assert len(Library(tmp_path)) == 0
+        return
+    with pytest.raises(TraceError, match=r"manifest\.json"):
+        Library(tmp_path)
+
+
+def test_a_missing_trace_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps([{"file": "gone.json.gz"}]), encoding="utf-8")
+    with pytest.raises(TraceError, match="gone"):
+        Library(tmp_path).trace("gone")
+
+
+def test_a_run_grows_step_by_step_with_its_numbers() -> None:
+    store, whole = TraceStore(EMPTY, 4), make_trace("eagle2", 5, 12)
+    started = replace(whole, steps=[], vocab={}, stop="cancelled")
+    run_id = store.open(started)
+    assert store.append(run_id, Stepped(whole.steps[0], {"1": Label("a", "text")}, "so far")) == 1
+    trace, is_done = store.get(run_id)
+    assert not is_done
+    assert trace.stats.num_steps == 1
+    assert trace.output.token_ids == [whole.first_token, *whole.steps[0].emitted]
+    assert (trace.output.text, trace.vocab) == ("so far", {"1": Label("a", "text")})
+    store.append(run_id, Stepped(whole.steps[1], {}))
+    assert len(trace.steps) == 1, "what was handed out does not change"
+    store.finish(run_id, whole)
+    assert store.get(run_id) == (whole, True)
+
+
+def test_a_cancelled_run_is_a_valid_trace() -> None:
+    store, whole = TraceStore(EMPTY, 4), make_trace("eagle2", 5, 12)
+    run_id = store.open(replace(whole, steps=[]))
+    for step in whole.steps[:3]:
+        store.append(run_id, Stepped(step, {}, "text"))
+    store.cancel(run_id)
+    trace, is_done = store.get(run_id)
+    assert is_done
+    assert trace.stop == "cancelled"
+    check_trace(trace)
+    store.cancel(run_id, "error")
+    assert store.get(run_id)[0].stop == "cancelled", "the first end is the end"
+
+
+def test_the_least_recently_used_run_is_forgotten() -> None:
+    store = TraceStore(EMPTY, 2)
+    first, second = store.open(make_trace(steps=1)), store.open(make_trace(steps=1))
+    store.get(first)
+    third = store.open(make_trace(steps=1))
+    assert len({first, second, third}) == 3
+    store.get(first)
+    store.get(third)
+    with pytest.raises(TraceError, match="no longer kept"):
+        store.get(second)
+    assert store.append(second, Stepped(make_trace(steps=1).steps[0], {})) == 1
+    store.cancel(second)
+    store.finish(second, make_trace(steps=1))
+    with pytest.raises(TraceError):
+        store.get(second)

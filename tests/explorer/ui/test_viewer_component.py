@@ -1,0 +1,109 @@
+"""The viewer's server functions: anybody may call them with anything, and always gets JSON back."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from explorer.trace import from_json
+from explorer.ui.context import Context
+from explorer.ui.viewer_component import (
+    MAX_PAYLOAD_CHARS,
+    answer_trace,
+    answer_view,
+    handle,
+    read_handle,
+    trace_viewer,
+)
+from tests.support.traces import make_trace
+
+HOSTILE_PAYLOADS = [
+    None,
+    True,
+    7,
+    [],
+    {},
+    {"id": "eagle2-code", "from": 0},
+    "",
+    "null",
+    "[]",
+    '"eagle2-code"',
+    "{",
+    "[" * 300,
+    '{"id": null}',
+    '{"id": ["eagle2-code"]}',
+    '{"id": ""}',
+    '{"id": "eagle2-code", "from": -1}',
+    '{"id": "eagle2-code", "from": 1.5}',
+    '{"id": "eagle2-code", "from": true}',
+    '{"id": "eagle2-code", "from": "0"}',
+    '{"id": "eagle2-code", "from": NaN}',
+    '{"id": "eagle2-code.json.gz"}',
+    '{"id": "../traces/eagle2-code"}',
+    '{"id": "/etc/passwd"}',
+    '{"id": "__class__"}',
+    '{"id": "' + "x" * 200 + '"}',
+    '{"id": "eagle2-code", "pad": "' + "x" * MAX_PAYLOAD_CHARS + '"}',
+    "\x00\ud800",
+]
+
+
+@pytest.mark.parametrize("payload", HOSTILE_PAYLOADS)
+@pytest.mark.parametrize("answer", [answer_view, answer_trace])
+def test_anything_but_a_proper_request_is_an_error_in_words(context: Context, answer: Any, payload: Any) -> None:
+    reply = json.loads(answer(context.store, payload))
+    assert list(reply) == ["error"]
+    assert reply["error"]
+    assert "Traceback" not in reply["error"]
+
+
+def test_random_payloads_are_answered_too(context: Context) -> None:
+    rng = random.Random(0)
+    pieces = ['{"id":', '"eagle2-code"', ',"from":', "0", "-", "1e9", "}", "[", "null", "\\u0000", '"', "é", "${x}"]
+    for _ in range(300):
+        payload = "".join(rng.choice(pieces) for _ in range(rng.randrange(12)))
+        assert isinstance(json.loads(answer_view(context.store, payload)), dict)
+
+
+def test_a_request_gets_the_steps_from_where_it_asked(context: Context) -> None:
+    view = json.loads(answer_view(context.store, '{"id": "eagle2-code", "from": 10}'))
+    assert [step["i"] for step in view["steps"]] == [10, 11]
+    assert view["done"]
+    beyond = json.loads(answer_view(context.store, '{"id": "eagle2-code", "from": 10000000000000000000000}'))
+    assert beyond["steps"] == []
+
+
+def test_the_download_is_the_trace_itself(context: Context) -> None:
+    reply = json.loads(answer_trace(context.store, '{"id": "medusa-chat"}'))
+    assert reply["name"] == "medusa-chat.json"
+    assert from_json(reply["trace"]) == context.store.library.trace("medusa-chat")
+    run_id = context.store.open(make_trace("eagle2", 2, 6), is_done=True)
+    assert json.loads(answer_trace(context.store, json.dumps({"id": run_id})))["name"] == "trace-eagle2.json"
+
+
+def test_a_forgotten_run_is_told_kindly(context: Context) -> None:
+    run_id = context.store.open(make_trace("eagle2", 2, 6))
+    for _ in range(context.options.max_kept_runs):
+        context.store.open(make_trace("eagle2", 1, 4))
+    reply = json.loads(answer_view(context.store, json.dumps({"id": run_id})))
+    assert "no longer kept" in reply["error"]
+
+
+def test_the_shell_is_static_and_the_functions_are_on_the_server(context: Context) -> None:
+    with gr.Blocks():
+        viewer = trace_viewer(context.store, handle("eagle2-code"))
+    assert "$" not in viewer.html_template
+    assert "{{" not in viewer.html_template
+    assert not viewer.css_template
+    assert {fn.__name__ for fn in viewer.server_fns} == {"get_view", "get_trace"}
+
+
+def test_a_handle_is_small_and_reads_back() -> None:
+    assert read_handle(handle("abc", 5, 6, step=2)) == "abc"
+    assert json.loads(handle("abc", 5, 6, step=2)) == {"id": "abc", "steps": 5, "v": 6, "step": 2}
+    for broken in (None, 3, "", "[]", "{", '{"id": 3}', "[" * 200, "x" * 1000):
+        assert read_handle(broken) == ""
