@@ -84,9 +84,9 @@ def prepare_python() -> str:
             return candidate
     began = heading("install: .venv and its packages (minutes on a fresh machine)")
     python = make_venv()
-    # A bar per download on a terminal; a log gets errors only.
+    # A bar per download on a terminal; a log gets errors only. Byte code is made when a module is first imported.
     quiet = () if sys.stdout.isatty() else ("-qq",)
-    if not succeeds(python, "-m", "pip", "install", *quiet, *REQUIREMENTS):
+    if not succeeds(python, "-m", "pip", "install", "--no-compile", *quiet, *REQUIREMENTS):
         sys.exit("pip could not install the requirements (its reason stands above); the checks need them.")
     print(f"installed in {time.monotonic() - began:.0f} s", flush=True)
     return python
