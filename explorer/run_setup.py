@@ -54,9 +54,9 @@ def prepare_run(
     """Load and resolve; yields what happens meanwhile, returns the run. Raises ExplorerError subclasses."""
     preset = store.preset(request)
     source = drafter_source(request, preset)
+    settings, notices = _resolve_settings(request, preset, choose_device(request.device).type)
     models = yield from store.models(request)
     prompt = _prompt(request, models)
-    settings, notices = _resolve_settings(request, preset, models.target.device.type)
     drafter = None
     if source is not None:
         yield Status("loading the drafter")
