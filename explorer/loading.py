@@ -23,7 +23,11 @@ from explorer.runner_events import RunRequest, Status
 from explorer.target import Target
 from explorer.text import Labeler
 
-LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {"medusa": load_medusa, "eagle2": load_eagle}
+LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {
+    "medusa": load_medusa,
+    "eagle1": load_eagle,
+    "eagle2": load_eagle,
+}
 MAX_TARGETS = 2  # the least recently used one makes room, with its drafters
 POLL_SECONDS = 0.2
 

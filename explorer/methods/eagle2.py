@@ -1,8 +1,4 @@
-"""EAGLE-2: drafts on features, grows a tree by its own confidence, reranks it to a budget (arXiv 2406.16858).
-
-The drafter pairs the feature of position i with the embedding of token i + 1 at position i. Its cache holds pairs of
-true features only: what a draft appends is dropped before the next one.
-"""
+"""EAGLE-2: grows a tree by the drafter's own confidence and reranks it to a budget (arXiv 2406.16858, section 4)."""
 
 from __future__ import annotations
 
@@ -12,16 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from explorer.clock import Clock
 from explorer.config import setting
-from explorer.methods.base import Draft, Method
-from explorer.sampling import Sampler
+from explorer.methods.base import Draft
+from explorer.methods.eagle_base import EagleMethod
 from explorer.tree import DRAFT, ROOT, DraftTree
-from explorer.verify import Verdict
 
 if TYPE_CHECKING:
     from explorer.models.eagle_layer import EagleDrafter
-    from explorer.target import Target, TargetOutput
+    from explorer.target import Target
 
 
 @dataclass(frozen=True)
@@ -66,17 +60,14 @@ class _Pool:
         return rows
 
 
-class Eagle2(Method):
+class Eagle2(EagleMethod):
     """Expand by cumulative confidence, rerank to ``total_tokens``."""
 
     name = "eagle2"
     label = "EAGLE-2"
-    needs_drafter = True
     Settings = Eagle2Settings
 
     def __init__(self, target: Target, drafter: EagleDrafter, settings: Eagle2Settings) -> None:
-        from explorer.models.eagle_layer import DraftCache  # loaded already, with the drafter
-
         super().__init__(target, drafter, settings)
         self._top_k = min(settings.top_k, drafter.num_draft_tokens)
         if self._top_k < settings.top_k:
@@ -86,57 +77,22 @@ class Eagle2(Method):
         if self._num_drafted < settings.total_tokens - 1:
             self.notices.append(
                 f"total_tokens: depth {settings.depth} and top_k {self._top_k} expand {pool} nodes, "
-                f"{pool + 1} rows is used"
+                f"so {pool + 1} rows are used"
             )
-        self._clock = Clock(target.device)
-        self._cache = DraftCache()
-        self._tokens: list[int] = []  # tokens of the pairs not yet in the cache, the root to come
-        self._features = torch.empty(0)  # [len(tokens) + 1, H] their true features
 
-    def start(self, prompt_ids: list[int], output: TargetOutput, sampler: Sampler) -> float | None:
-        """Read all prompt pairs but the last, whose token is the first root."""
-        self._clock.start()
-        self._cache.truncate(0)
-        if len(prompt_ids) > 1:
-            self._extend(torch.tensor(prompt_ids[1:]), output.hidden[:-1])
-        self._tokens, self._features = [], output.hidden[-1:]
-        return self._clock.lap()
-
-    @torch.inference_mode()
-    def draft(self, root: int) -> Draft:
-        """One pass over the new true features, ``depth`` passes over beams, then the rerank."""
-        self._clock.start()
-        passes_ms, pool = [], _Pool()
-        hidden = self._extend(torch.tensor([*self._tokens, root]), self._features)[-1]
-        length = self._cache.length
+    def _grow(self, root: int, hidden: Tensor) -> Draft:
+        """``depth`` passes over beams, then the rerank."""
+        pool, length = _Pool(), self._cache.length
         beam = self._first_level(pool, hidden)
-        passes_ms.append(self._clock.lap())
+        passes_ms = [self._clock.lap()]
         for level in range(self.settings.depth):
             beam = self._expand(pool, beam, length + level)
             passes_ms.append(self._clock.lap())
-        self._cache.truncate(length)
         return self._rerank(pool, root, passes_ms)
-
-    def update(self, verdict: Verdict, output: TargetOutput) -> None:
-        """The accepted rows' true features pair with the tokens that follow them; the next root comes last."""
-        self._tokens = list(verdict.accepted_tokens)
-        self._features = output.hidden[list(verdict.path)]
-
-    def _extend(self, tokens: Tensor, features: Tensor) -> Tensor:
-        """Append pairs of true features to the cache; returns their predicted features [R, H]."""
-        positions = torch.arange(self._cache.length, self._cache.length + len(tokens))
-        return self._forward(tokens, features, positions, None)
-
-    def _forward(self, tokens: Tensor, features: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
-        device = self.target.device
-        hidden: Tensor = self.drafter(
-            tokens.to(device), features, positions.to(device), None if mask is None else mask.to(device), self._cache
-        )
-        return hidden
 
     def _top_children(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(log-probabilities [R, draft vocabulary], the best top_k of each row [R, k], their draft ids [R, k])."""
-        logprobs = self.drafter.logits(hidden).float().log_softmax(dim=-1)
+        logprobs = self._log_softmax(hidden)
         best = logprobs.topk(self._top_k, dim=-1)
         return logprobs, best.values.cpu(), best.indices
 
@@ -152,11 +108,8 @@ class Eagle2(Method):
     def _expand(self, pool: _Pool, beam: _Beam, position: int) -> _Beam:
         """Forward the beam in one pass, pool all k * k children, take the k best of them as the next beam."""
         k = self._top_k
-        slots = torch.cat([beam.mask, torch.eye(k, dtype=torch.bool)], dim=1)  # what each one sees of this draft
-        prefix = torch.ones(k, self._cache.length - beam.mask.shape[1], dtype=torch.bool)
-        hidden = self._forward(
-            beam.tokens, beam.features, torch.full((k,), position), torch.cat([prefix, slots], dim=1)
-        )
+        slots = torch.cat([beam.mask, torch.eye(k, dtype=torch.bool)], dim=1)
+        hidden = self._forward_level(beam.tokens, beam.features, slots, position)
         logprobs, values, ids = self._top_children(hidden)
         pool.expanded.update(zip(beam.rows.tolist(), logprobs, strict=True))
         tokens = self.drafter.to_target(ids.flatten()).cpu()
@@ -179,10 +132,7 @@ class Eagle2(Method):
         kept = torch.cat([torch.tensor([0]), chosen])
 
         def rank_of(row: int, token: int) -> int | None:
-            logprobs, draft_id = pool.expanded.get(row), self.drafter.to_draft(token)
-            if logprobs is None or draft_id is None:
-                return None
-            return int((logprobs > logprobs[draft_id]).sum())
+            return self._rank(pool.expanded.get(row), token)
 
         return Draft(considered, kept=kept, passes_ms=passes_ms, rank_of=rank_of)
 

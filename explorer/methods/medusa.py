@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from torch import Tensor
 from explorer.clock import Clock
 from explorer.config import setting
 from explorer.methods.base import Draft, Method
+from explorer.methods.static_tree import StaticTree
 from explorer.models.medusa_heads import MedusaHeads
 from explorer.presets import load_tree, tree_names
 from explorer.sampling import Sampler
@@ -31,39 +31,6 @@ class MedusaSettings:
 
     tree: str = setting("mc_sim_7b_63", kind="choice", choices=tree_names, help="static tree of candidate ranks")
     total_tokens: int = setting(64, kind="int", min=2, max=512, step=1, help="rows verified, root included")
-
-
-@dataclass(frozen=True)
-class StaticTree:
-    """A tree of rank paths laid out in rows: row i + 1 is ``choices[i]``, sorted by (length, value).
-
-    parents: [N], -1 for the root. depths and ranks: [N - 1] of the rows below the root; the row at depth d takes the
-    candidate ``rank`` of head d - 1, which all parents at a depth share.
-    """
-
-    choices: tuple[tuple[int, ...], ...]
-    parents: tuple[int, ...]
-    depths: tuple[int, ...]
-    ranks: tuple[int, ...]
-
-    @classmethod
-    def build(cls, paths: Sequence[Sequence[int]], num_heads: int, max_rows: int) -> StaticTree:
-        """Keep the first paths (a preset lists them best first) that ``num_heads`` heads reach and the budget holds.
-
-        A path whose parent was not kept is left out, so no row is orphaned.
-        """
-        kept: set[tuple[int, ...]] = {()}
-        for path in map(tuple, paths):
-            if len(path) <= num_heads and len(kept) < max_rows and path[:-1] in kept:
-                kept.add(path)
-        choices = sorted(kept - {()}, key=lambda path: (len(path), path))
-        row = {path: i for i, path in enumerate([(), *choices])}
-        return cls(
-            choices=tuple(choices),
-            parents=(-1, *(row[path[:-1]] for path in choices)),
-            depths=tuple(len(path) for path in choices),
-            ranks=tuple(path[-1] for path in choices),
-        )
 
 
 class Medusa(Method):

@@ -1,0 +1,99 @@
+"""What EAGLE-1 and EAGLE-2 share: how the drafter reads true features and how a level of drafts is forwarded.
+
+The drafter pairs the feature of position i with the embedding of token i + 1 at position i. Its cache holds pairs of
+true features only: what a draft appends is dropped before the next one. (EAGLE, arXiv 2401.15077, section 4.1.)
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from explorer.clock import Clock
+from explorer.methods.base import Draft, Method
+from explorer.sampling import Sampler
+from explorer.verify import Verdict
+
+if TYPE_CHECKING:
+    from explorer.models.eagle_layer import EagleDrafter
+    from explorer.target import Target, TargetOutput
+
+
+class EagleMethod(Method):
+    """A method that drafts on features; subclasses choose the tree."""
+
+    needs_drafter = True
+
+    def __init__(self, target: Target, drafter: EagleDrafter, settings: Any) -> None:
+        from explorer.models.eagle_layer import DraftCache  # loaded already, with the drafter
+
+        super().__init__(target, drafter, settings)
+        self._clock = Clock(target.device)
+        self._cache = DraftCache()
+        self._tokens: list[int] = []  # tokens of the pairs not yet in the cache, the root to come
+        self._features = torch.empty(0)  # [len(tokens) + 1, H] their true features
+
+    def start(self, prompt_ids: list[int], output: TargetOutput, sampler: Sampler) -> float | None:
+        """Read all prompt pairs but the last, whose token is the first root."""
+        self._clock.start()
+        self._cache.truncate(0)
+        with torch.inference_mode():
+            if len(prompt_ids) > 1:
+                self._extend(torch.tensor(prompt_ids[1:]), output.hidden[:-1])
+        self._tokens, self._features = [], output.hidden[-1:]
+        return self._clock.lap()
+
+    @torch.inference_mode()
+    def draft(self, root: int) -> Draft:
+        """One pass over the new true features, then the tree; predicted features leave the cache at the end."""
+        self._clock.start()
+        hidden = self._extend(torch.tensor([*self._tokens, root]), self._features)[-1]
+        length = self._cache.length
+        draft = self._grow(root, hidden)
+        self._cache.truncate(length)
+        return draft
+
+    def update(self, verdict: Verdict, output: TargetOutput) -> None:
+        """The accepted rows' true features pair with the tokens that follow them; the next root comes last."""
+        self._tokens = list(verdict.accepted_tokens)
+        self._features = output.hidden[list(verdict.path)]
+
+    @abstractmethod
+    def _grow(self, root: int, hidden: Tensor) -> Draft:
+        """The tree below ``root``, given the feature [H] predicted there; the clock runs since the first pass."""
+
+    def _extend(self, tokens: Tensor, features: Tensor) -> Tensor:
+        """Append pairs of true features to the cache; returns their predicted features [R, H]."""
+        positions = torch.arange(self._cache.length, self._cache.length + len(tokens))
+        return self._forward(tokens, features, positions, None)
+
+    def _forward_level(self, tokens: Tensor, features: Tensor, slots: Tensor, position: int) -> Tensor:
+        """Predicted features [R, H] of drafts at one position.
+
+        slots: [R, drafted + R] bool, which of the drafts so far, themselves last, each one sees; the prefix of true
+        pairs is seen by all.
+        """
+        num_rows, num_drafted = slots.shape
+        prefix = torch.ones(num_rows, self._cache.length + num_rows - num_drafted, dtype=torch.bool)
+        positions = torch.full((num_rows,), position)
+        return self._forward(tokens, features, positions, torch.cat([prefix, slots], dim=1))
+
+    def _forward(self, tokens: Tensor, features: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
+        device = self.target.device
+        hidden: Tensor = self.drafter(
+            tokens.to(device), features, positions.to(device), None if mask is None else mask.to(device), self._cache
+        )
+        return hidden
+
+    def _log_softmax(self, hidden: Tensor) -> Tensor:
+        """[R, draft vocabulary] float32 log-probabilities after each predicted feature [R, H]."""
+        logprobs: Tensor = self.drafter.logits(hidden).float().log_softmax(dim=-1)
+        return logprobs
+
+    def _rank(self, logprobs: Tensor | None, token: int) -> int | None:
+        """Rank of a target token in one row [draft vocabulary]; None where the drafter did not look, or cannot."""
+        draft_id = self.drafter.to_draft(token)
+        return None if logprobs is None or draft_id is None else int((logprobs > logprobs[draft_id]).sum())
