@@ -31,14 +31,17 @@ function createCard(store) {
       add("acceptance", bar(step.acc[node], "target"), percent(step.acc[node]));
     }
     if (model.score[node] !== null && node && model.q[node] !== null) {
-      add("path score", "ln " + model.score[node].toFixed(2) + " = " + percent(Math.exp(model.score[node])));
+      add("path score", percent(Math.exp(model.score[node])), fine("ln " + model.score[node].toFixed(2)));
     }
-    add("token id", String(model.token[node]) + (node < model.n ? ", row " + node : "") + ", depth " + model.col[node]);
+    add("token id", String(model.token[node]), fine((node < model.n ? "row " + node + ", " : "") + "depth " + model.col[node]));
     return list;
   }
 
+  // Left out where the details are a narrow band.
+  function fine(text) { return el("span", { class: "dtx-fine" }, text); }
+
   function bar(value, kind) {
-    return svg("svg", { class: "dtx-probbar is-" + kind, width: 38, height: 8, "aria-hidden": "true" },
+    return svg("svg", { class: "dtx-probbar is-" + kind, width: 38, height: 8, viewBox: "0 0 38 8", preserveAspectRatio: "none", "aria-hidden": "true" },
       svg("rect", { class: "dtx-barback", x: 0.5, y: 0.5, width: 37, height: 7 }),
       svg("rect", { class: "dtx-barfill", x: 0.5, y: 0.5, width: (37 * clamp(value, 0, 1)).toFixed(1), height: 7 }));
   }

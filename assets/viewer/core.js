@@ -65,7 +65,7 @@ function mountViewer(adapter) {
     }
     const model = modelOf(step);
     const attention = attentionOf(step, active);
-    fill(caption, el("b", {}, el("bdi", {}, shorten(store.label(model.token[active]), 24)), ". "),
+    fill(caption, el("b", {}, el("bdi", {}, shorten(store.label(model.token[active]), 24)), ": "),
       reasonOf(step, active), attention ? " " + attention + "." : "");
   }
 

@@ -5,5 +5,8 @@ mountViewer({
   current: () => JSON.parse(props.value || "{}"),
   load: async (from) => JSON.parse(await server.get_view(JSON.stringify({ id: JSON.parse(props.value).id, from }))),
   onChange: (callback) => watch("value", callback),
-  emit: (name, data) => trigger(name, data),
+  emit: (name, data) => {
+    element.dispatchEvent(new CustomEvent(name, { detail: data }));
+    trigger(name, data);
+  },
 });

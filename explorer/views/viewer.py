@@ -119,8 +119,8 @@ def view_step(trace: Trace, step: Step) -> dict[str, Any]:
 def viewer_source() -> str:
     """The viewer's scripts in their listed order: they define ``mountViewer`` and ``VIEWER_CSS``, nothing global."""
     source = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in JS_FILES)
-    style = json.dumps(viewer_css())
-    return f'const mountViewer = (() => {{\n"use strict";\nconst VIEWER_CSS = {style};\n{source}\nreturn mountViewer;\n}})();'
+    head = f'"use strict";\nconst VIEWER_CSS = {json.dumps(viewer_css())};'
+    return f"const mountViewer = (() => {{\n{head}\n{source}\nreturn mountViewer;\n}})();"
 
 
 def viewer_js() -> str:

@@ -340,6 +340,11 @@ def test_nothing_is_cut_off(open_viewer: Viewer, width: int, height: int) -> Non
           }).map((part) => part.className.baseVal ?? part.className)"""
     )
     assert outside == []
+    for node in range(8):
+        page.evaluate("(pin) => viewer.store.set({pin})", node)
+        card = "document.querySelector('.dtx-card')"
+        assert page.evaluate(f"{card}.scrollWidth - {card}.clientWidth") <= 0
+        assert page.evaluate(f"{card}.scrollHeight - {card}.clientHeight") <= 1
     if width > 640:
         assert page.evaluate("document.documentElement.scrollHeight") <= height
 
