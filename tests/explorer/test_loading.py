@@ -118,4 +118,4 @@ def test_an_absent_default_target_is_fetched_before_it_is_loaded(monkeypatch):
 
 
 def test_the_names_that_need_no_torch_are_the_methods():
-    assert config.METHOD_NAMES == tuple(loading.METHODS)
+    assert tuple(loading.METHODS) == config.METHOD_NAMES
