@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, help="train on about this many tokens (default: all)")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--learning-rate", type=float, help="default: 0.002 for medusa, 0.001 for eagle")
+    parser.add_argument("--start-from", type=Path, help="medusa, eagle: a drafter folder to go on training")
     parser.add_argument("--draft-vocab", type=int, default=8192, help="eagle: tokens the drafter may propose")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="processor threads (default: torch's choice)")
@@ -88,6 +89,7 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
         command="python -m explorer " + shlex.join(["train", stage, *_shown(args)]),
         max_tokens=args.max_tokens,
         draft_vocab_size=args.draft_vocab,
+        start_from=args.start_from,
         loop=loop,
     )
     if stage == "generate":
@@ -108,6 +110,8 @@ def _shown(args: argparse.Namespace) -> list[str]:
     for name in ("learning_rate", "max_tokens"):
         value = getattr(args, name)
         shown += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
+    if args.start_from is not None:
+        shown += ["--start-from", args.start_from.name]
     for path in args.text:
         shown += ["--text", path.name]
     return [*shown, "--draft-vocab", str(args.draft_vocab)]

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
+from explorer.checkpoints.files import read_tensors
 from explorer.checkpoints.target import LoadedTarget
 from explorer.errors import SettingError
 from explorer.models.eagle_layer import EagleConfig
@@ -29,7 +31,8 @@ TREE_SIZES = (63, 15)
 
 @dataclass(frozen=True)
 class Plan:
-    """One call of a recipe. work: folder for text, features and checkpoints; out: where the drafter folders go."""
+    """One call of a recipe. work: folder for text, features and checkpoints; out: where the drafter folders go.
+    start_from: a drafter folder whose weights the run begins with, to go on training on more text."""
 
     work: Path
     out: Path
@@ -38,6 +41,7 @@ class Plan:
     command: str = ""
     max_tokens: int | None = None
     draft_vocab_size: int = 8192
+    start_from: Path | None = None
     loop: LoopOptions = field(default_factory=LoopOptions)
 
     @property
@@ -141,6 +145,8 @@ def eagle_config(target: LoadedTarget, draft_vocab_size: int) -> EagleConfig:
 def _fit(plan: Plan, recipe: Recipe, data: Prepared, name: str) -> Progress:
     folder = plan.work / name
     folder.mkdir(parents=True, exist_ok=True)
+    if plan.start_from is not None:
+        _load_weights(recipe.network, plan.start_from)
     return train(recipe, data.training, plan.loop, folder)
 
 
@@ -153,3 +159,14 @@ def _card(plan: Plan, title: str, data: Prepared, figures: dict[str, Any], state
     recipe = asdict(plan.loop) | {"steps": state.step, "training minutes": round(state.seconds / 60, 1)}
     recipe["date"] = time.strftime("%Y-%m-%d", time.gmtime())
     return CardFacts(title, data.target_name, text, plan.command, recipe, figures, state.history)
+
+
+def _load_weights(network: nn.Module, folder: Path) -> None:
+    """Begin with the weights of a finished drafter; its shape and draft vocabulary must be the same."""
+    files = sorted(folder.glob("*.safetensors"))
+    stored = read_tensors(files)
+    own = network.state_dict()
+    fits = stored.keys() == own.keys() and all(stored[name].shape == own[name].shape for name in own)
+    if not fits or ("d2t" in own and not torch.equal(stored["d2t"], own["d2t"])):
+        raise SettingError(f"{folder} holds no drafter of this shape and draft vocabulary to start from")
+    network.load_state_dict(stored)

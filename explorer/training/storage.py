@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from explorer.errors import SettingError
@@ -58,7 +58,4 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
         name: (tensor.half() if tensor.is_floating_point() else tensor).detach().cpu().contiguous()
         for name, tensor in tensors.items()
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    save_file(stored, partial, metadata={"format": "pt"})
-    os.replace(partial, path)
+    replace_file(path, save(stored, metadata={"format": "pt"}))

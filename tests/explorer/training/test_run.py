@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
@@ -44,6 +48,20 @@ def test_eagle_end_to_end(plan: Plan) -> None:
     card = (folder / "README.md").read_text()
     assert "first guess right at depth 1" in card
     assert "57 conversations" in card
+
+
+def test_a_run_can_start_from_a_finished_drafter(plan: Plan, tmp_path: Path) -> None:
+    options = EagleOptions(num_frequent=10, num_sampled=10)
+    first = train_eagle(plan, tiny_loaded_target(), options)
+    frozen = replace(plan.loop, epochs=1, learning_rate=1e-9)
+    shutil.rmtree(tmp_path / "eagle")
+    again = replace(plan, start_from=first, out=tmp_path / "again", loop=frozen)
+    second = train_eagle(again, tiny_loaded_target(), options)
+    before, after = (load_file(folder / "model.safetensors") for folder in (first, second))
+    assert all(torch.allclose(before[name], after[name], atol=1e-3) for name in before)
+    shutil.rmtree(tmp_path / "eagle")
+    with pytest.raises(SettingError, match="to start from"):
+        train_eagle(replace(again, draft_vocab_size=30), tiny_loaded_target(), options)
 
 
 def test_features_of_other_text_are_refused(plan: Plan, tmp_path: Path) -> None:
