@@ -58,7 +58,7 @@ function mountViewer(adapter) {
   // The caption tells the step, or the node under the pointer; the live region speaks steps and keyboard focus only.
   function describe() {
     const step = store.step(), active = store.active();
-    if (!step) { caption.textContent = store.message; return; }
+    if (!step || store.message) { caption.textContent = step ? store.message : ""; return; }
     if (active === null) {
       fill(caption, el("b", {}, "Step " + (store.at + 1) + ". "), step.captions[0], el("small", {}, timesOf(step)));
       return;
@@ -117,13 +117,13 @@ function mountViewer(adapter) {
     isLoading = true;
     do {
       isStale = false;
-      const { id, step } = adapter.current();
+      const { id = null, step } = adapter.current();
       const isNew = id !== store.id;
       if (isNew) reset(id);
-      if (!id) break;
+      if (id === null) { store.set({ message: "No run is open." }); break; }
       try {
         const payload = await adapter.load(store.steps.length);
-        if (adapter.current().id !== id) isStale = true;
+        if ((adapter.current().id ?? null) !== id) isStale = true;
         else if (payload.error) store.set({ message: payload.error });
         else merge(payload, isNew ? step : undefined);
       } catch (error) {
@@ -135,7 +135,7 @@ function mountViewer(adapter) {
 
   function reset(id) {
     store.vocab.clear();
-    store.set({ id, header: null, facts: [], steps: [], done: false, message: id ? "Loading \u2026" : "", at: 0, hover: null,
+    store.set({ id, header: null, facts: [], steps: [], done: false, message: "Loading \u2026", at: 0, hover: null,
       pin: null, follow: true, playing: false, unfolded: new Set() });
   }
 

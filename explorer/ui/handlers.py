@@ -23,7 +23,7 @@ from explorer.ui.context import Choices, Context
 from explorer.ui.controls import offered_methods, offered_presets, preset_value
 from explorer.ui.status import status
 from explorer.ui.store import Recording
-from explorer.ui.viewer_component import handle, read_handle
+from explorer.ui.viewer_component import handle, read_handle, recorded_handle
 from explorer.views.charts import summary_figure
 
 UNEXPECTED = "Something went wrong that should not have: the server's log says what. The app goes on; try again."
@@ -92,7 +92,7 @@ def after_stop(context: Context, viewer: Any) -> Screen:
 
 def open_recording(context: Context, name: Any) -> Screen:
     """Show a recorded trace that the visitor picked."""
-    return _recording_screen(context, name, None)
+    return _recording_screen(context, name)
 
 
 def open_from_query(context: Context, request: gr.Request) -> Screen:
@@ -102,7 +102,7 @@ def open_from_query(context: Context, request: gr.Request) -> Screen:
     if not name:
         return Screen()
     step = query.get("step", "")
-    screen = _recording_screen(context, name, int(step) if step.isdecimal() and len(step) < 7 else None)
+    screen = _recording_screen(context, name, int(step) if step.isdecimal() and len(step) < 7 else 0)
     return screen._replace(plot=KEEP)
 
 
@@ -168,7 +168,7 @@ def recording_text(context: Context, recording: Recording) -> str:
     return f"Recorded run: {label} on {recording.target}, {recording.device}, {recording.date}."
 
 
-def _recording_screen(context: Context, name: Any, step: int | None) -> Screen:
+def _recording_screen(context: Context, name: Any, step: int = 0) -> Screen:
     library = context.store.library
     if name not in library:
         return Screen(status=status("error", f"There is no recorded trace {str(name)[:80]!r}; pick one from the list."))
@@ -178,7 +178,7 @@ def _recording_screen(context: Context, name: Any, step: int | None) -> Screen:
         return Screen(status=status("error", f"This recorded trace cannot be shown: {error}"))
     text = recording_text(context, library[name])
     return Screen(
-        handle(name, len(trace.steps), step=step),
+        recorded_handle(name, step),
         status("idle", text),
         plot=_summary(trace),
         picker=gr.update(value=name),

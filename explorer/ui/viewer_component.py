@@ -22,9 +22,11 @@ MAX_ID_CHARS = 100
 DOWNLOAD_EVENT = "explorer-download"
 
 # The page's download button sends the viewer an event; the file is made in the browser, so nothing is written here.
-_DOWNLOAD_JS = """
+# A recorded trace keeps its name and step in the address bar: copying the address is the link to what is on screen.
+_PAGE_JS = """
+const currentHandle = () => JSON.parse(props.value || '{}');
 document.querySelector('#viewer').addEventListener('%s', async () => {
-  const id = JSON.parse(props.value || '{}').id;
+  const id = currentHandle().id;
   if (!id) return;
   const answer = JSON.parse(await server.get_trace(JSON.stringify({id})));
   if (answer.error) { window.alert(answer.error); return; }
@@ -34,6 +36,17 @@ document.querySelector('#viewer').addEventListener('%s', async () => {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 });
+function showAddress(step) {
+  const {id, recorded} = currentHandle();
+  const address = new URL(window.location.href);
+  for (const [name, value] of [['trace', id], ['step', step]]) {
+    if (recorded) address.searchParams.set(name, value);
+    else address.searchParams.delete(name);
+  }
+  window.history.replaceState(null, '', address);
+}
+element.addEventListener('step_select', (event) => showAddress(event.detail.step));
+watch('value', () => { if (!currentHandle().recorded) showAddress(0); });
 """
 
 
@@ -57,19 +70,21 @@ def trace_viewer(store: TraceStore, value: str | None = None, **kwargs: Any) -> 
     return gr.HTML(
         value,
         html_template=SHELL,
-        js_on_load=viewer_js() + _DOWNLOAD_JS % DOWNLOAD_EVENT,
+        js_on_load=viewer_js() + _PAGE_JS % DOWNLOAD_EVENT,
         apply_default_css=False,
         server_functions=[get_view, get_trace],
         **kwargs,
     )
 
 
-def handle(trace_id: str, steps: int = 0, version: int = 0, step: int | None = None) -> str:
-    """The viewer's value: which trace, how many steps there are now, a version to notice changes, where to stand."""
-    value: dict[str, Any] = {"id": trace_id, "steps": steps, "v": version}
-    if step is not None:
-        value["step"] = step
-    return json.dumps(value)
+def handle(run_id: str, steps: int = 0, version: int = 0) -> str:
+    """The viewer's value for a visitor's own run: how many steps there are now, and a version to notice changes."""
+    return json.dumps({"id": run_id, "steps": steps, "v": version})
+
+
+def recorded_handle(name: str, step: int = 0) -> str:
+    """The viewer's value for a recorded trace, standing at ``step``; the address bar may name it."""
+    return json.dumps({"id": name, "recorded": True, "step": step})
 
 
 def read_handle(value: object) -> str:

@@ -8,6 +8,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from explorer.trace import Trace
+from tests.browser.harness import OpenViewer, ViewerServer
+
 CHROMIUM_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -53,3 +56,22 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert problems == []
+
+
+@pytest.fixture
+def open_viewer(open_page: Callable[..., Page]) -> Iterator[OpenViewer]:
+    """``open_viewer(trace, num_steps=None, **open_page)``: the bare viewer; a number of steps makes a live run of it."""
+    servers = []
+
+    def open_one(trace: Trace, *, num_steps: int | None = None, **options: object) -> tuple[Page, ViewerServer]:
+        server = ViewerServer(trace)
+        servers.append(server)
+        if num_steps is not None:
+            server.num_steps, server.is_done = num_steps, False
+        page = open_page(server.url, **options)
+        page.wait_for_function("window.viewer.store.header !== null")
+        return page, server
+
+    yield open_one
+    for server in servers:
+        server.close()

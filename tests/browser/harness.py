@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Page
 
 from explorer.metrics import compute_stats
 from explorer.trace import Trace
@@ -65,6 +68,19 @@ class ViewerServer:
         """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
+
+
+OpenViewer = Callable[..., tuple[Page, ViewerServer]]  # the fixture open_viewer
+
+
+def go(page: Page, step: int) -> None:
+    """Show a step, counted from 0."""
+    page.evaluate("(step) => viewer.store.go(step)", step)
+
+
+def at(page: Page) -> int:
+    """The step that is shown, counted from 0."""
+    return page.evaluate("viewer.store.at")
 
 
 def _handler(owner: ViewerServer) -> type[BaseHTTPRequestHandler]:

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from explorer import loading
+from explorer import config, loading
 from explorer.checkpoints import smollm2
 from explorer.config import TargetPreset, repo_path
 from explorer.errors import CheckpointError, DeviceError, FetchError, SettingError
@@ -115,3 +115,7 @@ def test_an_absent_default_target_is_fetched_before_it_is_loaded(monkeypatch):
     monkeypatch.setattr(smollm2, "fetch", fetch)
     with pytest.raises(FetchError, match="no network"):
         load(ModelStore(), request(target="smollm2"))
+
+
+def test_the_names_that_need_no_torch_are_the_methods():
+    assert tuple(loading.METHODS) == config.METHOD_NAMES

@@ -26,11 +26,11 @@ LARGE = TargetPreset("large", "Large target", "someone/large", drafters={"eagle2
 RECORDINGS = (("eagle2-code", "Code · EAGLE-2", "eagle2", 12), ("medusa-chat", "Chat · Medusa", "medusa", 5))
 
 
-def make_recordings(folder: Path) -> Path:
-    """Two synthetic recordings with their manifest, written into ``folder``."""
+def make_recordings(folder: Path, recordings: tuple[tuple[str, str, str, int], ...] = RECORDINGS) -> Path:
+    """Synthetic recordings (name, title, method, steps) with their manifest, written into ``folder``."""
     entries = []
-    for name, title, method, steps in RECORDINGS:
-        trace = make_trace(method, steps, 16)
+    for name, title, method, steps in recordings:
+        trace = make_trace(method, steps, 60 if steps >= 40 else 16)
         write_trace(trace, folder / f"{name}.json.gz")
         entry = {"file": f"{name}.json.gz", "title": title, "method": method, "target": trace.target.name}
         entries.append(entry | {"device": "a made-up CPU", "date": "2026-01-02", "prompt": "p", "drafter": "d"})

@@ -16,7 +16,7 @@ from explorer.ui import handlers
 from explorer.ui.context import Context
 from explorer.ui.controls import make_control, offered_methods, offered_presets, preset_value
 from explorer.ui.status import status, status_line
-from explorer.ui.viewer_component import DOWNLOAD_EVENT, handle, trace_viewer
+from explorer.ui.viewer_component import DOWNLOAD_EVENT, recorded_handle, trace_viewer
 
 TITLE = "Draft Tree Explorer"
 INTRO = "A small drafter guesses a tree of tokens; the large target checks all of it in one pass."
@@ -69,7 +69,7 @@ def build_explore_page(context: Context) -> None:
         with gr.Column(elem_id="main"):
             first = next(iter(context.store.library), None)
             line = status_line(_first_status(context), elem_id="status")
-            viewer = trace_viewer(context.store, handle(first.name) if first else None, elem_id="viewer")
+            viewer = trace_viewer(context.store, recorded_handle(first.name) if first else None, elem_id="viewer")
             with gr.Row(elem_id="files"):
                 download = gr.Button("Download this trace", size="sm", min_width=80)
                 upload = gr.UploadButton("Open a trace file", file_types=[".json", ".gz"], size="sm", min_width=80)

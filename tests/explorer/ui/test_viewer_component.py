@@ -17,6 +17,7 @@ from explorer.ui.viewer_component import (
     answer_view,
     handle,
     read_handle,
+    recorded_handle,
     trace_viewer,
 )
 from tests.support.traces import make_trace
@@ -95,7 +96,7 @@ def test_a_forgotten_run_is_told_kindly(context: Context) -> None:
 
 def test_the_shell_is_static_and_the_functions_are_on_the_server(context: Context) -> None:
     with gr.Blocks():
-        viewer = trace_viewer(context.store, handle("eagle2-code"))
+        viewer = trace_viewer(context.store, recorded_handle("eagle2-code"))
     assert "$" not in viewer.html_template
     assert "{{" not in viewer.html_template
     assert not viewer.css_template
@@ -103,7 +104,8 @@ def test_the_shell_is_static_and_the_functions_are_on_the_server(context: Contex
 
 
 def test_a_handle_is_small_and_reads_back() -> None:
-    assert read_handle(handle("abc", 5, 6, step=2)) == "abc"
-    assert json.loads(handle("abc", 5, 6, step=2)) == {"id": "abc", "steps": 5, "v": 6, "step": 2}
+    assert read_handle(handle("abc", 5, 6)) == "abc"
+    assert json.loads(handle("abc", 5, 6)) == {"id": "abc", "steps": 5, "v": 6}
+    assert json.loads(recorded_handle("abc", 2)) == {"id": "abc", "recorded": True, "step": 2}
     for broken in (None, 3, "", "[]", "{", '{"id": 3}', "[" * 200, "x" * 1000):
         assert read_handle(broken) == ""

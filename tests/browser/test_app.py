@@ -1,0 +1,205 @@
+"""The whole page in a real Chromium: first paint without a model, a real run on a tiny target, Stop, hostile text.
+
+Every page made by ``open_page`` also fails its test on a console error or a request to another machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from explorer.config import TargetPreset, repo_path
+from explorer.errors import PromptError
+from explorer.trace import from_json, to_json
+from explorer.trace_check import check_trace
+from tests.browser.app_server import AppServer
+from tests.support.fake_runner import FakeRunner
+from tests.support.page import TINY, make_recordings
+from tests.support.traces import make_trace
+from tests.support.words import HOSTILE
+
+pytestmark = pytest.mark.browser
+
+GOLDENS = repo_path("tests", "goldens")
+GOLDEN = TargetPreset(
+    "golden", "Tiny golden target", str(GOLDENS / "base_a"), drafters={"eagle2": str(GOLDENS / "eagle_bias")}
+)
+HOSTILE_PROMPT = "<img src=x onerror=window.__x=1> ${window.__x=1} {{x}} ` </textarea><script>window.__x=1</script>"
+STEP_MS = 120
+expect.set_options(timeout=30_000)  # a busy machine is slow, not wrong
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_recordings(tmp_path_factory.mktemp("traces"))
+
+
+@pytest.fixture(scope="module")
+def real(folder: Path) -> Iterator[AppServer]:
+    """The page over the real runner, with a tiny target and its real EAGLE drafter."""
+    from explorer.runner import Runner
+
+    with AppServer(Runner(), (GOLDEN,), folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def slow(folder: Path) -> Iterator[AppServer]:
+    """The page over a fake runner whose steps take STEP_MS."""
+    with AppServer(FakeRunner(make_trace("eagle2", 40, 16), step_ms=STEP_MS), (TINY,), folder) as server:
+        yield server
+
+
+def wait_for_trace(page: Page) -> None:
+    expect(page.locator(".dtx-tree .dtx-node").first).to_be_visible()
+
+
+def say(page: Page, text: str | re.Pattern[str], timeout: float = 60_000) -> None:
+    expect(page.locator(".status-text")).to_have_text(text, timeout=timeout)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_first_paint_shows_a_recorded_trace(slow: AppServer, open_page: Callable[..., Page], scheme: str) -> None:
+    page = open_page(slow.url, color_scheme=scheme)
+    wait_for_trace(page)
+    say(page, re.compile("Recorded run: EAGLE-2 on SmolLM2-135M-Instruct, a made-up CPU, 2026-01-02"))
+    expect(page.locator("#summary .js-plotly-plot")).to_be_visible()
+    assert page.evaluate("document.body.classList.contains('dark')") == (scheme == "dark")
+    assert slow.runner.requests == [], "no model was asked"
+
+
+def test_the_query_restores_trace_and_step_and_the_address_follows(
+    slow: AppServer, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{slow.url}?trace=medusa-chat&step=3")
+    wait_for_trace(page)
+    expect(page.locator(".dtx-transport")).to_contain_text("step 4 / 5")
+    expect(page.locator("#picker input")).to_have_value("Chat · Medusa")
+    page.locator(".dtx").focus()
+    page.keyboard.press("Home")
+    expect(page).to_have_url(re.compile(r"trace=medusa-chat&step=0"))
+
+
+def test_an_unknown_trace_in_the_address_is_a_message(slow: AppServer, open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{slow.url}?trace=../../etc/passwd")
+    say(page, re.compile("There is no recorded trace"))
+    wait_for_trace(page)
+
+
+def test_another_recording_and_the_keys(slow: AppServer, open_page: Callable[..., Page]) -> None:
+    page = open_page(slow.url)
+    wait_for_trace(page)
+    page.locator("#picker input").click()
+    page.get_by_role("option", name="Chat · Medusa").click()
+    expect(page.locator(".dtx-transport")).to_contain_text("step 1 / 5")
+    page.locator(".dtx").focus()
+    for key, step in (("ArrowRight", 2), ("End", 5), ("ArrowLeft", 4), ("Home", 1)):
+        page.keyboard.press(key)
+        expect(page.locator(".dtx-transport")).to_contain_text(f"step {step} / 5")
+    page.locator("#prompt textarea").fill("abc")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".dtx-transport")).to_contain_text("step 1 / 5")
+
+
+def test_a_real_run_streams_and_ends(real: AppServer, open_page: Callable[..., Page]) -> None:
+    page = open_page(real.url)
+    wait_for_trace(page)
+    page.locator("#prompt textarea").fill("Count the red cats")
+    page.locator("#run").click()
+    expect(page.locator("#run")).to_be_disabled()
+    say(page, re.compile(r"^Done: EAGLE-2 on "), timeout=180_000)
+    expect(page.locator("#run")).to_be_enabled()
+    expect(page.locator("#stop")).to_be_disabled()
+    expect(page.locator("#summary .js-plotly-plot")).to_be_visible()
+    assert "trace=" not in page.url, "a visitor's own run has no public address"
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download this trace").click()
+    trace = from_json(Path(download.value.path()).read_text(encoding="utf-8"))
+    check_trace(trace)
+    assert trace.prompt.text == "Count the red cats"
+    assert trace.baseline is not None
+    assert trace.baseline.output_equal
+    expect(page.locator(".dtx-transport")).to_contain_text(f"/ {len(trace.steps)}")
+
+
+def test_mistakes_are_one_message_and_the_page_goes_on(real: AppServer, open_page: Callable[..., Page]) -> None:
+    page = open_page(real.url)
+    page.locator("#run").click()
+    say(page, re.compile("The prompt is empty"))
+    expect(page.locator(".status-text")).to_have_attribute("role", "alert")
+    page.locator("#prompt textarea").fill("word " * 3000)
+    page.locator("#run").click()
+    say(page, re.compile("prompt has .* tokens|context", re.IGNORECASE))
+    expect(page.locator("#run")).to_be_enabled()
+
+
+def test_stop_ends_within_a_step_and_the_device_is_free(slow: AppServer, open_page: Callable[..., Page]) -> None:
+    page = open_page(slow.url)
+    page.locator("#prompt textarea").fill("Go on for long")
+    page.locator("#run").click()
+    say(page, re.compile("Decoding with EAGLE-2: "))
+    page.locator("#stop").click()
+    say(page, re.compile(r"^Stopped after \d+ steps"))
+    assert not slow.runner.device.locked()
+    expect(page.locator("#run")).to_be_enabled()
+    page.locator("#run").click()
+    say(page, re.compile("Decoding with EAGLE-2: "))
+    page.locator("#stop").click()
+    say(page, re.compile(r"^Stopped after \d+ steps"))
+
+
+def test_a_closed_tab_frees_the_device(slow: AppServer, open_page: Callable[..., Page]) -> None:
+    page = open_page(slow.url)
+    page.locator("#prompt textarea").fill("Nobody waits for this")
+    page.locator("#run").click()
+    say(page, re.compile("Decoding with EAGLE-2: "))
+    closed = slow.runner.num_closed
+    page.close()
+    slow.wait_until(lambda: slow.runner.num_closed == closed + 1)
+    assert not slow.runner.device.locked()
+
+
+def test_hostile_text_stays_text(folder: Path, open_page: Callable[..., Page]) -> None:
+    runner = FakeRunner(make_trace("eagle2", 6, 16, hostile=True))
+    with AppServer(runner, (TINY,), folder) as server:
+        page = open_page(server.url)
+        page.locator("#prompt textarea").fill(HOSTILE_PROMPT)
+        page.locator("#run").click()
+        say(page, re.compile("^Done"))
+        assert runner.requests[0].prompt == HOSTILE_PROMPT
+        page.locator(".dtx").focus()
+        for _ in range(6):
+            page.keyboard.press("ArrowRight")
+        assert page.evaluate("window.__x") is None
+        assert page.locator("#viewer img, #viewer script").count() == 0
+        runner.error = PromptError(HOSTILE[0] + HOSTILE[1])
+        page.locator("#run").click()
+        say(page, HOSTILE[0] + HOSTILE[1])
+        assert page.evaluate("window.__x") is None
+
+
+def test_an_uploaded_trace_is_drawn_and_a_broken_one_refused(
+    slow: AppServer, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(to_json(make_trace("medusa", 7, 9)), encoding="utf-8")
+    bad.write_text(json.dumps({"schema": "draft-tree-trace", "schema_version": 99}), encoding="utf-8")
+    page = open_page(slow.url)
+    wait_for_trace(page)
+    upload = page.locator("input[type=file]")
+    upload.set_input_files(str(good))
+    expect(page.locator(".dtx-transport")).to_contain_text("/ 7")
+    upload.set_input_files(str(bad))
+    say(page, re.compile("schema_version"))
+    expect(page.locator(".dtx-transport")).to_contain_text("/ 7")
+
+
+def test_phone_width_has_no_sideways_scroll(slow: AppServer, open_page: Callable[..., Page]) -> None:
+    page = open_page(slow.url, 390, 844)
+    wait_for_trace(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
