@@ -42,6 +42,11 @@ def tokens_per_second(num_output: int, decode_ms: float) -> float | None:
 
 def acceptance_by_depth(steps: Sequence[Step]) -> list[float | None]:
     """Entry d-1: of the steps whose accepted row at depth d-1 has a drafted child, the share where one was accepted."""
+    return [accepted / tried for tried, accepted in zip(*depth_counts(steps), strict=True)]
+
+
+def depth_counts(steps: Sequence[Step]) -> tuple[list[int], list[int]]:
+    """(steps that tested children at depth d, steps that accepted one), entry d-1; pooled runs add these up."""
     num_tried: Counter[int] = Counter()
     num_accepted: Counter[int] = Counter()
     for step in steps:
@@ -50,7 +55,8 @@ def acceptance_by_depth(steps: Sequence[Step]) -> list[float | None]:
             num_tried[depth] += row in has_child
         num_accepted.update(range(step.num_accepted))
     deepest = max((depth for depth, count in num_tried.items() if count), default=-1)
-    return [num_accepted[depth] / num_tried[depth] for depth in range(deepest + 1)]
+    depths = range(deepest + 1)
+    return [num_tried[depth] for depth in depths], [num_accepted[depth] for depth in depths]
 
 
 def acceptance_histogram(steps: Sequence[Step]) -> list[int]:

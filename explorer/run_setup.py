@@ -65,7 +65,7 @@ def prepare_run(
     method = method_class(request)(models.target, module, settings)
     for notice in [*notices, *method.notices]:
         yield Notice(notice)
-    return Run(request, options, models, method, record, dataclasses.asdict(settings), prompt)
+    return Run(request, options, models, method, record, dataclasses.asdict(method.settings), prompt)
 
 
 def _resolve_settings(request: RunRequest, preset: TargetPreset, device_type: str) -> tuple[Any, list[str]]:

@@ -64,7 +64,7 @@ class Runner:
 def _measure_baseline(run: Run) -> Generator[Event, None, Lane]:
     """Decode plainly to the end; progress at most every PROGRESS_SECONDS, so that a screen does not slow it down."""
     yield BaselineProgress(0, run.request.max_new_tokens)
-    decoding = _warm_decoding(run, Autoregressive(run.models.target, None, NoSettings()))
+    decoding = warm_decoding(run, Autoregressive(run.models.target, None, NoSettings()))
     decoding.prefill()
     ms_per_token, told = list[float](), time.monotonic()
     for step in decoding.steps():
@@ -77,7 +77,7 @@ def _measure_baseline(run: Run) -> Generator[Event, None, Lane]:
 
 def _run_method(run: Run, lane: Lane | None) -> Iterator[Event]:
     """The method's own lane: Started, one Stepped a step, Finished."""
-    decoding = _warm_decoding(run, run.method)
+    decoding = warm_decoding(run, run.method)
     decoding.prefill()
     if not decoding.output:
         raise DeviceError(NON_FINITE)
@@ -93,7 +93,7 @@ def _run_method(run: Run, lane: Lane | None) -> Iterator[Event]:
     yield Finished(finish_trace(run, dataclasses.replace(trace, steps=steps, vocab=vocab), decoding, lane))
 
 
-def _warm_decoding(run: Run, method: Method) -> Decoding:
+def warm_decoding(run: Run, method: Method) -> Decoding:
     """A decoding of the request after a few untimed steps of ``method``.
 
     First passes pay for allocations and lazily made kernels that neither lane should be charged.

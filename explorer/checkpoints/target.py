@@ -50,6 +50,18 @@ def load_target(source: str, *, device: str = "auto", dtype: str = "auto", backe
     return LoadedTarget(model, tokenizer, name, find_stop_ids(model, tokenizer), used)
 
 
+def load_reference(source: str, device: torch.device, dtype: torch.dtype) -> Any:
+    """transformers' own model of a source that ``load_target`` accepted, its attention untouched, to compare with."""
+    from transformers import AutoModelForCausalLM
+
+    folder, name = _find(source)
+    with parsing(f"target {name!r}"), quiet():
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, local_files_only=True, trust_remote_code=False
+        )
+    return model.to(device).eval().requires_grad_(False)
+
+
 def choose_device(device: str) -> torch.device:
     """The device that a name means ("auto": a GPU where there is one); DeviceError where it is not here."""
     if device == "auto":

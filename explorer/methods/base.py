@@ -62,8 +62,8 @@ class Method(ABC):
     def __init__(self, target: Target, drafter: Any, settings: Any) -> None:
         self.target = target
         self.drafter = drafter
-        self.settings = settings
-        self.notices: list[str] = []  # what had to be clamped to this target and drafter, in words
+        self.settings = settings  # as resolved: a method that clamps them keeps what it uses
+        self.notices: list[str] = []  # what was clamped to this target and drafter, in words
 
     @abstractmethod
     def start(self, prompt_ids: list[int], output: TargetOutput, sampler: Sampler) -> float | None:

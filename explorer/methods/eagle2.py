@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -79,6 +79,7 @@ class Eagle2(EagleMethod):
                 f"total_tokens: depth {settings.depth} and top_k {self._top_k} expand {pool} nodes, "
                 f"so {pool + 1} rows are used"
             )
+        self.settings = replace(settings, top_k=self._top_k, total_tokens=1 + self._num_drafted)
 
     def _grow(self, root: int, hidden: Tensor) -> Draft:
         """``depth`` passes over beams, then the rerank."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,7 @@ class Medusa(Method):
             )
         if settings.total_tokens > len(paths) + 1:
             self.notices.append(f"total_tokens: the tree {settings.tree} has {len(paths) + 1} rows, all are used")
+        self.settings = replace(settings, total_tokens=len(self._static.parents))
         self._clock = Clock(target.device)
         self._hidden = torch.empty(0)
 

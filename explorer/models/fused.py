@@ -72,7 +72,7 @@ def concatenate(*linears: nn.Linear) -> nn.Linear:
     joined = nn.Linear(linears[0].in_features, sum(layer.out_features for layer in linears), device="meta")
     joined.weight = nn.Parameter(torch.cat([layer.weight.detach() for layer in linears]), requires_grad=False)
     biases = [layer.bias for layer in linears]
-    joined.bias = None if biases[0] is None else nn.Parameter(torch.cat(biases), requires_grad=False)
+    joined.bias = None if biases[0] is None else nn.Parameter(torch.cat([*biases]).detach(), requires_grad=False)
     return joined
 
 

@@ -60,7 +60,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 
 @pytest.fixture
 def open_viewer(open_page: Callable[..., Page]) -> Iterator[OpenViewer]:
-    """``open_viewer(trace, num_steps=None, **open_page)``: the bare viewer; a number of steps makes a live run of it."""
+    """``open_viewer(trace, num_steps=None, **open_page)``: the bare viewer, a live run where a number is given."""
     servers = []
 
     def open_one(trace: Trace, *, num_steps: int | None = None, **options: object) -> tuple[Page, ViewerServer]:

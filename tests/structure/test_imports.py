@@ -21,6 +21,9 @@ LEVELS: dict[str, int | str] = {
     "explorer.trace_files": 0,
     "explorer.metrics": 0,
     "explorer.insight": 0,
+    "explorer.questions": 0,
+    "explorer.measurement": 0,
+    "explorer.bench_report": 0,
     "explorer.clock": 1,  # methods time their own passes
     "explorer.tree": 1,
     "explorer.sampling": 1,

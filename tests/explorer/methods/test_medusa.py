@@ -55,6 +55,7 @@ def test_a_tree_deeper_than_the_heads_is_cut_and_said() -> None:
     method = Medusa(target, heads, MedusaSettings("mc_sim_7b_63", 500))
     assert any("3 heads" in notice for notice in method.notices)
     assert any("64 rows" in notice for notice in method.notices)
+    assert method.settings.total_tokens == 62  # 61 nodes of depth 3 or less, and the root
 
 
 def test_the_record_gets_each_heads_list_and_ranks() -> None:

@@ -1,0 +1,173 @@
+"""``python -m explorer bench``: many prompts, all methods interleaved in one run; JSON and Markdown."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from explorer.bench_report import AUTOREGRESSIVE, GENERATE, build_report, to_markdown
+from explorer.config import DEFAULT_TARGET, DTYPES, METHOD_NAMES, parse_assignments
+from explorer.errors import SettingError
+from explorer.measurement import ResultsFile
+from explorer.questions import read_questions, select
+from explorer.runner_events import RunRequest
+from explorer.trace_files import write_atomically
+
+HELP = "measure methods over many prompts, interleaved in one run; resumable"
+BUSY = 1.0  # load beyond our own threads from which other work disturbs the clock
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Methods, questions and what is measured of them."""
+    known = ", ".join((*METHOD_NAMES, GENERATE))
+    parser.add_argument("--methods", default="autoregressive,medusa,eagle2", metavar="A,B,C", help=f"any of {known}")
+    parser.add_argument("--questions", required=True, type=Path, metavar="FILE", help="Spec-Bench lines, or plain text")
+    parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID")
+    parser.add_argument("--drafter", metavar="DIR_OR_ID", help="default: the target preset's own for each method")
+    parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help="default 128")
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="the first N of the chosen questions")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every n-th of the fitting questions")
+    parser.add_argument("--max-chars", type=int, default=0, metavar="N", help="only prompts of at most N characters")
+    parser.add_argument("--categories", default="", metavar="A,B", help="only these categories")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="for all methods that have it; METHOD.NAME=VALUE",
+    )
+    parser.add_argument("--dtype", default="auto", choices=DTYPES)
+    parser.add_argument("--device", default="auto", metavar="D")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="results.jsonl, report.json, report.md")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure what is not measured yet, then write the reports."""
+    for name in ("limit", "max_chars"):
+        if getattr(args, name) < 0:
+            raise SettingError(f"--{name.replace('_', '-')} must be 0 (all) or more, not {getattr(args, name)}")
+    if args.every < 1:
+        raise SettingError(f"--every must be at least 1, not {args.every}")
+    methods = _split(args.methods)
+    requests = [_request(args, method) for method in methods if method != GENERATE]
+    questions = select(
+        read_questions(args.questions),
+        categories=_split(args.categories, allow_none=True),
+        max_chars=args.max_chars,
+        every=args.every,
+        limit=args.limit,
+    )
+    from explorer.bench import run_bench  # torch and transformers
+    from explorer.run_setup import check_request
+
+    for request in requests:
+        check_request(request)
+    head = _head(args, methods, [question.id for question in questions])
+    results = ResultsFile(args.out / "results.jsonl", head)
+    _say_load("before")
+    with _bar() as bar:
+        task = bar.add_task("measuring", total=None)
+        for progress in run_bench(requests, questions, results, GENERATE in methods):
+            for notice in progress.notices:
+                bar.console.print(f"note: {notice}")
+            bar.update(task, completed=progress.num_done, total=progress.num_all)
+    _say_load("after")
+    report = build_report(head | _machine(), results.measurements)
+    write_atomically(args.out / "report.json", (json.dumps(report, indent=1, allow_nan=False) + "\n").encode())
+    markdown = to_markdown(report)
+    write_atomically(args.out / "report.md", markdown.encode())
+    print(markdown)
+    return 0
+
+
+def _split(text: str, *, allow_none: bool = False) -> list[str]:
+    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if allow_none:
+        return names
+    known = (*METHOD_NAMES, GENERATE)
+    if unknown := [name for name in names if name not in known]:
+        raise SettingError(f"--methods: unknown {', '.join(unknown)}; allowed: {', '.join(known)}")
+    if AUTOREGRESSIVE not in names:
+        names.insert(0, AUTOREGRESSIVE)  # every speedup and every equality is against it
+    return names
+
+
+def _request(args: argparse.Namespace, method: str) -> RunRequest:
+    return RunRequest(
+        method=method,
+        prompt="?",  # each question's own takes its place
+        max_new_tokens=args.max_new_tokens,
+        settings=settings_of(method, parse_assignments(args.set)),
+        target=args.target,
+        drafter=args.drafter if method != AUTOREGRESSIVE else None,
+        baseline=False,
+        dtype=args.dtype,
+        device=args.device,
+    )
+
+
+def settings_of(method: str, assigned: dict[str, str]) -> dict[str, str]:
+    """Those of ``--set`` that are for this method; SettingError where one is for no method at all."""
+    from explorer.config import describe
+    from explorer.methods.registry import METHODS
+
+    own = {name: [item.name for item in describe(kind.Settings)] for name, kind in METHODS.items()}
+    chosen = {}
+    for name, value in assigned.items():
+        owner, dot, setting = name.partition(".")
+        if dot and owner in own and setting in own[owner]:
+            if owner == method:
+                chosen[setting] = value
+        elif name == "preset" or any(name in names for names in own.values()):
+            if name == "preset" or name in own[method]:
+                chosen.setdefault(name, value)
+        else:
+            allowed = ", ".join(f"{owner}.{setting}" for owner, names in own.items() for setting in names)
+            raise SettingError(f"--set {name}: no method has it; allowed: preset, {allowed}")
+    return chosen
+
+
+def _head(args: argparse.Namespace, methods: list[str], question_ids: list[str]) -> dict[str, Any]:
+    """What must be the same for results to be comparable."""
+    return {
+        "target": args.target,
+        "drafter": args.drafter or "the preset's own",
+        "methods": methods,
+        "questions": args.questions.name,
+        "question_ids": question_ids,
+        "max_new_tokens": args.max_new_tokens,
+        "set": args.set,
+        "dtype": args.dtype,
+        "device": args.device,
+    }
+
+
+def _machine() -> dict[str, Any]:
+    import torch
+
+    return {
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "load_average": round(os.getloadavg()[0], 2),
+    }
+
+
+def _say_load(when: str) -> None:
+    import torch
+
+    load, threads = os.getloadavg()[0], torch.get_num_threads()
+    print(f"load average {when}: {load:.2f} ({threads} threads)", file=sys.stderr)
+    if load > threads * (when == "after") + BUSY:
+        print("warning: other work disturbs this machine; speeds are not to be trusted", file=sys.stderr)
+
+
+def _bar() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(file=sys.stderr))

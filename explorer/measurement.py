@@ -1,0 +1,93 @@
+"""What the benchmark keeps of one method on one question, and the file that holds it. Standard library only.
+
+A results file is JSON lines: what was measured, then one measurement a line, each written whole as soon as it is there;
+so a kill costs at most the prompt under way, and running again goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from explorer.codec import decode, encode
+from explorer.errors import SettingError, TraceError
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One method on one question. Times are milliseconds; the counts cover complete steps."""
+
+    question_id: str
+    category: str
+    method: str
+    output: list[int]
+    stop: str
+    num_prompt_tokens: int
+    prefill_ms: float
+    decode_ms: float  # without prefill and recording
+    split_ms: dict[str, float] = field(default_factory=dict)  # draft, verify, commit, other, record
+    num_steps: int = 0
+    num_draft_tokens: int = 0
+    num_accepted_draft_tokens: int = 0
+    acceptance_histogram: list[int] = field(default_factory=list)
+    tried_by_depth: list[int] = field(default_factory=list)
+    accepted_by_depth: list[int] = field(default_factory=list)
+    gaps: list[float] = field(default_factory=list)  # top-2 logit gap a token; kept for the autoregressive lane only
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Question and method."""
+        return self.question_id, self.method
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Prompt pass excluded, and its token with it; None where nothing else was decoded."""
+        return 1000 * (len(self.output) - 1) / self.decode_ms if len(self.output) > 1 and self.decode_ms > 0 else None
+
+
+class ResultsFile:
+    """Append-only results of one benchmark; opening an existing file continues it."""
+
+    def __init__(self, path: Path, head: dict[str, Any]) -> None:
+        """Raises SettingError where the file holds results of something else, or cannot be written."""
+        self._path = path
+        self.measurements: list[Measurement] = []
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lines = self._whole_lines() if path.exists() else []
+            if not lines:
+                self._append({"bench": head})
+            elif json.loads(lines[0]) != {"bench": json.loads(json.dumps(head))}:
+                raise SettingError(
+                    f"{path} holds results of other settings, a target or questions: choose another --out"
+                )
+            self.measurements = [decode(Measurement, json.loads(line), "measurement") for line in lines[1:]]
+        except OSError as error:
+            raise SettingError(f"{path} cannot be written: {error.strerror or error}") from error
+        except (ValueError, TraceError) as error:
+            raise SettingError(f"{path} is no results file of this program ({error}): choose another --out") from error
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        return any(measurement.key == key for measurement in self.measurements)
+
+    def add(self, measurement: Measurement) -> None:
+        """Write one measurement to the disk before returning."""
+        self._append(encode(measurement))
+        self.measurements.append(measurement)
+
+    def _append(self, value: dict[str, Any]) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(value, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _whole_lines(self) -> list[str]:
+        """The complete lines; a last one that a kill cut short is removed from the file."""
+        data = self._path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            os.truncate(self._path, len(whole))
+        return whole.decode("utf-8").splitlines()

@@ -1,0 +1,71 @@
+"""Question files: Spec-Bench and MT-bench lines (question_id, category, turns), or plain text, one prompt a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from explorer.errors import PromptError
+
+
+@dataclass(frozen=True)
+class Question:
+    """One prompt to measure: the first turn of a question."""
+
+    id: str
+    category: str
+    text: str
+
+
+def read_questions(path: Path) -> list[Question]:
+    """The questions of a file in its order; PromptError names the line that cannot be read."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise PromptError(f"the questions {path} cannot be read: {reason}") from error
+    is_jsonl = path.suffix in (".jsonl", ".json")
+    read = _from_json if is_jsonl else _from_text
+    questions = [read(line, f"{path}:{number}", number) for number, line in enumerate(lines, 1) if line.strip()]
+    if not questions:
+        raise PromptError(f"the questions {path} hold no prompt: give JSON lines with turns, or a prompt a line")
+    return questions
+
+
+def select(
+    questions: list[Question], *, categories: Collection[str] = (), max_chars: int = 0, every: int = 1, limit: int = 0
+) -> list[Question]:
+    """Those of the categories (none: all) of at most ``max_chars`` characters (0: any), every n-th, then the first.
+
+    Raises PromptError where nothing is left, naming the categories there are.
+    """
+    known = sorted({question.category for question in questions})
+    if unknown := sorted(set(categories) - set(known)):
+        raise PromptError(f"no question is of category {', '.join(unknown)}; there are: {', '.join(known)}")
+    fitting = [
+        question
+        for question in questions
+        if (not categories or question.category in categories) and (not max_chars or len(question.text) <= max_chars)
+    ]
+    chosen = fitting[::every][: limit or None]
+    if not chosen:
+        raise PromptError("no question is left: allow longer ones or more categories")
+    return chosen
+
+
+def _from_json(line: str, where: str, _number: int) -> Question:
+    try:
+        raw = json.loads(line)
+        turn = raw["turns"][0]
+        found = Question(str(raw["question_id"]), str(raw.get("category", "all")), turn)
+    except (ValueError, RecursionError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise PromptError(f"{where}: expected JSON with question_id, category and turns ({error!r})") from error
+    if not isinstance(turn, str) or not turn.strip():
+        raise PromptError(f"{where}: the first turn must be text")
+    return found
+
+
+def _from_text(line: str, _where: str, number: int) -> Question:
+    return Question(str(number), "all", line.strip())

@@ -1,0 +1,82 @@
+"""``bench`` from end to end on golden models: resumed, reported, refused in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from explorer.__main__ import main
+from explorer.cli.bench import settings_of
+from explorer.errors import SettingError
+from explorer.measurement import ResultsFile
+from tests.support.goldens import FOLDER
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    path = tmp_path / "q.txt"
+    path.write_text("Count to ten.\nTell me about cats.\n", encoding="utf-8")
+    return path
+
+
+def bench(questions: Path, out: Path, *more: str) -> int:
+    models = ["--target", str(FOLDER / "base_a"), "--drafter", str(FOLDER / "eagle_bias")]
+    return main(["bench", "--questions", str(questions), "--out", str(out), "--max-new-tokens", "16", *models, *more])
+
+
+def test_every_lane_is_measured_on_every_question_and_equals_plain_decoding(
+    questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lanes = ["generate", "autoregressive", "eagle1", "eagle2"]
+    assert bench(questions, tmp_path / "out", "--methods", ",".join(lanes)) == 0
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert sorted(report["methods"]) == sorted(lanes)
+    for row in report["methods"].values():
+        assert (row["num_prompts"], row["num_equal"], row["divergences"]) == (2, 2, [])
+    assert report["methods"]["eagle2"]["tau"] > 1
+    assert "load average" in capsys.readouterr().err
+    assert "| eagle2 |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_second_run_measures_only_what_is_missing(questions: Path, tmp_path: Path) -> None:
+    assert bench(questions, tmp_path / "out", "--methods", "eagle2") == 0
+    path = tmp_path / "out" / "results.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]), encoding="utf-8")
+    assert bench(questions, tmp_path / "out", "--methods", "eagle2") == 0
+    after = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    assert after[:-1] == lines[:-1]
+    assert len(ResultsFile(path, json.loads(after[0])["bench"]).measurements) == 4
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--methods", "magic"], "unknown magic"),
+        (["--every", "0"], "--every must be at least 1"),
+        (["--limit", "-1"], "--limit must be 0"),
+        (["--categories", "poetry"], "there are: all"),
+        (["--set", "magic=1"], "no method has it"),
+        (["--methods", "eagle2", "--max-new-tokens", "0"], "max_new_tokens must be at least 1"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_are_one_line(
+    questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], says: str
+) -> None:
+    assert bench(questions, tmp_path / "out", *more) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_setting_goes_to_the_methods_that_have_it() -> None:
+    assigned = {"total_tokens": "8", "eagle2.depth": "2", "preset": "paper"}
+    assert settings_of("eagle2", assigned) == {"total_tokens": "8", "depth": "2", "preset": "paper"}
+    assert settings_of("medusa", assigned) == {"total_tokens": "8", "preset": "paper"}
+    assert settings_of("autoregressive", assigned) == {"preset": "paper"}
+    with pytest.raises(SettingError, match="eagle2.depth"):
+        settings_of("eagle2", {"depht": "2"})

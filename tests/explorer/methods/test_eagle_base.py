@@ -1,0 +1,51 @@
+"""The drafter's cache: whatever was drafted and accepted, it holds pairs of true features and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from explorer.methods.eagle2 import Eagle2, Eagle2Settings
+from explorer.methods.eagle_base import EagleMethod
+from explorer.methods.registry import METHODS
+from tests.support.goldens import replay
+from tests.support.tiny import tiny_drafter, tiny_target
+
+NAMES = [name for name, method in METHODS.items() if issubclass(method, EagleMethod)]
+
+
+def build(name: str) -> EagleMethod:
+    target, settings = tiny_target(), Eagle2Settings(total_tokens=12, depth=2, top_k=3)
+    method = METHODS[name](
+        target, tiny_drafter(name, target), settings if name == "eagle2" else METHODS[name].Settings()
+    )
+    assert isinstance(method, EagleMethod)
+    return method
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_drafters_cache_equals_a_fresh_pass_over_true_features(name: str) -> None:
+    method, tokens = build(name), [1, 2, 3, 4]
+    for _, _, verdict in replay(method.target, method, tokens, 6):
+        assert method._cache.length == method.target.length  # pairs of every committed token, the last with the root
+        plain = tiny_target().prefill(tokens)
+        root, fresh = int(plain.logits.argmax()), build(name)
+        fresh._extend(torch.tensor([*tokens[1:], root]), plain.hidden)
+        for ours, theirs in zip(method._cache._layers, fresh._cache._layers, strict=True):
+            torch.testing.assert_close(ours[0], theirs[0], atol=1e-5, rtol=0)
+            torch.testing.assert_close(ours[1], theirs[1], atol=1e-5, rtol=0)
+        tokens = [*tokens, root, *verdict.accepted_tokens]
+
+
+def test_a_level_sees_the_prefix_and_its_own_ancestors_only() -> None:
+    """What a draft predicts does not depend on its neighbours: one beam of two equals two beams of one."""
+    method = build("eagle2")
+    assert isinstance(method, Eagle2)
+    features = tiny_target().prefill([1, 2, 3]).hidden
+    with torch.inference_mode():
+        method._extend(torch.tensor([2, 3, 7]), features)
+        both = method._forward_level(torch.tensor([5, 6]), features[1:], torch.eye(2, dtype=torch.bool), 3)
+        for i, token in enumerate((5, 6)):
+            method._cache.truncate(3)
+            alone = method._forward_level(torch.tensor([token]), features[1 + i : 2 + i], torch.ones(1, 1).bool(), 3)
+            torch.testing.assert_close(both[i], alone[0], atol=1e-5, rtol=0)

@@ -1,0 +1,62 @@
+"""The benchmark's figures, by hand on a few measurements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from explorer.bench_report import build_report, to_markdown
+from explorer.measurement import Measurement
+
+HEAD = {"target": "t"}
+PLAIN = Measurement(
+    "1", "chat", "autoregressive", [5, 6, 7, 8], "eos", 9, 20.0, 300.0, num_steps=3, gaps=[1, 1, 2e-4, 1]
+)
+DRAFTED = Measurement(
+    "1", "chat", "eagle2", [5, 6, 7, 8], "eos", 9, 22.0, 150.0,
+    {"draft": 30.0, "verify": 105.0, "commit": 3.0, "other": 12.0, "record": 6.0}, 2, 20, 1, [1, 1], [2, 1], [1, 0],
+)  # fmt: skip
+SECOND = (
+    replace(PLAIN, question_id="2", category="maths", decode_ms=600.0),
+    replace(DRAFTED, question_id="2", category="maths", num_steps=1, num_accepted_draft_tokens=2, decode_ms=600.0),
+)
+
+
+def test_tau_is_pooled_over_steps_and_speedup_is_the_median_of_ratios() -> None:
+    report = build_report(HEAD, [PLAIN, DRAFTED, *SECOND])
+    row = report["methods"]["eagle2"]
+    assert report["num_questions"] == 2
+    assert row["tau"] == pytest.approx(1 + 3 / 3)
+    assert row["by_category"]["maths"]["tau"] == pytest.approx(3.0)
+    assert row["speedup"]["median"] == pytest.approx(1.5)  # 2.0 and 1.0
+    assert row["acceptance_by_depth"] == pytest.approx([0.5, 0.0])
+    assert row["acceptance_histogram"] == [2, 2]
+    assert row["draft_acceptance_rate"] == pytest.approx(3 / 40)
+    assert row["num_equal"] == 2
+    assert report["methods"]["autoregressive"]["tau"] == 1
+    assert report["methods"]["autoregressive"]["speedup"]["median"] == 1
+
+
+def test_time_shares_leave_recording_out_of_the_whole() -> None:
+    share = build_report(HEAD, [PLAIN, DRAFTED])["methods"]["eagle2"]["time_share"]
+    assert share["draft"] + share["verify"] + share["commit"] + share["other"] == pytest.approx(1)
+    assert share["record"] == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize(
+    ("output", "index", "is_near_tie"), [([5, 6, 9, 8], 2, True), ([5, 1, 7, 8], 1, False), ([5, 6, 7], 3, False)]
+)
+def test_the_first_divergence_is_listed_with_its_gap(output: list[int], index: int, is_near_tie: bool) -> None:
+    row = build_report(HEAD, [PLAIN, replace(DRAFTED, output=output)])["methods"]["eagle2"]
+    assert row["num_equal"] == 0
+    (found,) = row["divergences"]
+    assert (found["index"], found["is_near_tie"]) == (index, is_near_tie)
+    assert f"question 1: token {index}" in to_markdown(build_report(HEAD, [PLAIN, replace(DRAFTED, output=output)]))
+
+
+def test_a_single_token_has_no_speed() -> None:
+    alone = replace(DRAFTED, output=[5], decode_ms=0.0, num_steps=0, split_ms={})
+    report = build_report(HEAD, [PLAIN, alone])
+    assert report["methods"]["eagle2"]["tokens_per_second"] is None
+    assert "–" in to_markdown(report)

@@ -1,0 +1,64 @@
+"""Results survive a kill at any byte and are never mixed with those of another benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from explorer.errors import SettingError
+from explorer.measurement import Measurement, ResultsFile
+
+HEAD = {"target": "t", "methods": ["a"]}
+
+
+def measured(question: str, method: str = "a") -> Measurement:
+    return Measurement(
+        question, "all", method, [1, 2, 3], "eos", 5, 10.0, 4.0, {"verify": 3.0}, 2, 4, 1, [1, 1], [2], [1]
+    )
+
+
+def test_speed_leaves_the_first_token_out() -> None:
+    assert measured("1").tokens_per_second == pytest.approx(2 / 0.004)
+
+
+def test_reopening_continues(tmp_path: Path) -> None:
+    results = ResultsFile(tmp_path / "r.jsonl", HEAD)
+    results.add(measured("1"))
+    results.add(measured("2"))
+    again = ResultsFile(tmp_path / "r.jsonl", HEAD)
+    assert again.measurements == [measured("1"), measured("2")]
+    assert ("1", "a") in again
+    assert ("1", "b") not in again
+
+
+def test_a_kill_at_any_byte_costs_at_most_one_measurement(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    results = ResultsFile(path, HEAD)
+    results.add(measured("1"))
+    results.add(measured("2"))
+    whole = path.read_bytes()
+    ends = [i + 1 for i, byte in enumerate(whole) if byte == 10]
+    for size in range(len(whole) + 1):
+        path.write_bytes(whole[:size])
+        again = ResultsFile(path, HEAD)
+        assert len(again.measurements) == max(sum(end <= size for end in ends) - 1, 0)
+        again.add(measured("9"))
+        assert ResultsFile(path, HEAD).measurements[-1] == measured("9")
+
+
+def test_results_of_another_benchmark_are_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    ResultsFile(path, HEAD).add(measured("1"))
+    before = path.read_bytes()
+    with pytest.raises(SettingError, match="choose another --out"):
+        ResultsFile(path, HEAD | {"target": "other"})
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["hello\n", "[]\n", '{"bench": {"target": "t", "methods": ["a"]}}\n{}\n'])
+def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SettingError, match="choose another --out"):
+        ResultsFile(path, HEAD)
