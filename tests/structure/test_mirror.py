@@ -9,7 +9,6 @@ from tests.structure.source import ROOT, modules
 # Module -> why it has no test file of its own.
 TESTED_ELSEWHERE = {
     "explorer.errors": "class names only",
-    "explorer.methods.eagle_base": "by test_eagle1 and test_eagle2, round by round against the original's figures",
 }
 
 # Test file -> what it tests, where that is more than one module.
