@@ -7,6 +7,7 @@ Each function takes the app's Context first; the page binds it.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from explorer.ui.viewer_component import handle, read_handle, recorded_handle
 from explorer.views.charts import summary_figure
 
 UNEXPECTED = "Something went wrong that should not have: the server's log says what. The app goes on; try again."
+SHOW_SECONDS = 0.1  # a browser on the same machine takes time from the decoding that it draws
+MAX_QUOTE = 80
 WAITING = "Waiting for the device …"
 KEEP = gr.skip()
 LOG = logging.getLogger(__name__)
@@ -51,6 +54,15 @@ class _Live:
     run_id: str = ""
     num_tokens: int = 1
     notices: list[str] = field(default_factory=list)
+    shown: float = 0.0  # when the last step went to the browser, monotonic seconds
+
+    def is_due(self, event: Event) -> bool:
+        """Whether the browser hears of an event now; steps that follow too fast are shown together."""
+        now = time.monotonic()
+        if isinstance(event, Stepped) and now - self.shown < SHOW_SECONDS:
+            return False
+        self.shown = now
+        return True
 
 
 def announce_run(_context: Context) -> Screen:
@@ -68,7 +80,9 @@ def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
     try:
         with closing(_events(context, live.choices)) as events:
             for event in events:
-                yield _show(context, live, event)
+                screen = _show(context, live, event)
+                if live.is_due(event):
+                    yield screen
     except ExplorerError as error:
         context.store.cancel(live.run_id, "error")
         yield _idle("error", str(error))._replace(viewer=_next_version(context, live))
@@ -165,7 +179,8 @@ def apply_preset(context: Context, target: Any, preset: Any) -> list[Any]:
 def recording_text(context: Context, recording: Recording) -> str:
     """Where a recorded trace comes from, in one sentence."""
     label = next((form.label for form in context.forms if form.name == recording.method), recording.method)
-    return f"Recorded run: {label} on {recording.target}, {recording.device}, {recording.date}."
+    prompt = recording.prompt if len(recording.prompt) <= MAX_QUOTE else f"{recording.prompt[:MAX_QUOTE]} …"
+    return f"Recorded run: “{prompt}” {label} on {recording.target}, {recording.device}, {recording.date}."
 
 
 def _recording_screen(context: Context, name: Any, step: int = 0) -> Screen:
@@ -212,7 +227,7 @@ def _show(context: Context, live: _Live, event: Event) -> Screen:
     if isinstance(event, Finished):
         return _finish(context, live, event.trace)
     if isinstance(event, BaselineProgress):
-        text = f"Plain decoding first, to compare with: {event.num_tokens} of at most {event.max_new_tokens} tokens."
+        text = f"Measuring plain decoding first: {event.num_tokens} of at most {event.max_new_tokens} tokens."
         return _busy(text, event.num_tokens / event.max_new_tokens)
     if isinstance(event, Notice):
         live.notices.append(event.text)

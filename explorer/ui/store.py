@@ -31,6 +31,7 @@ class Recording:
     target: str
     device: str
     date: str
+    prompt: str
     path: Path
 
 
@@ -151,5 +152,5 @@ def _recording(entry: dict[str, object], folder: Path) -> Recording:
     file = str(entry["file"])
     if Path(file).name != file:
         raise ValueError(f"{file!r} is not a plain file name")
-    text = {key: str(entry.get(key) or "") for key in ("title", "method", "target", "device", "date")}
+    text = {key: str(entry.get(key) or "") for key in ("title", "method", "target", "device", "date", "prompt")}
     return Recording(name=file.split(".")[0], path=folder / file, **text)

@@ -59,10 +59,10 @@ def _speed(figure: go.Figure, trace: Trace) -> None:
 
 
 def _time_split(figure: go.Figure, trace: Trace) -> None:
-    split = time_split(trace)
-    whole = sum(split.values()) or 1.0
-    texts = [f"{value:.0f} ms<br>{value / whole:.0%}" for value in split.values()]
-    _bars(figure, 2, list(split), list(split.values()), [DRAFTER, TARGET, QUIET], texts)
+    seconds = {name: ms / 1000 for name, ms in time_split(trace).items()}
+    whole = sum(seconds.values()) or 1.0
+    texts = [f"{value:.2f} s<br>{value / whole:.0%}" for value in seconds.values()]
+    _bars(figure, 2, list(seconds), list(seconds.values()), [DRAFTER, TARGET, QUIET], texts)
 
 
 def _histogram(figure: go.Figure, trace: Trace) -> None:

@@ -67,7 +67,7 @@ def say(page: Page, text: str | re.Pattern[str], timeout: float = 60_000) -> Non
 def test_first_paint_shows_a_recorded_trace(slow: AppServer, open_page: Callable[..., Page], scheme: str) -> None:
     page = open_page(slow.url, color_scheme=scheme)
     wait_for_trace(page)
-    say(page, re.compile("Recorded run: EAGLE-2 on SmolLM2-135M-Instruct, a made-up CPU, 2026-01-02"))
+    say(page, "Recorded run: “p” EAGLE-2 on SmolLM2-135M-Instruct, a made-up CPU, 2026-01-02.")
     expect(page.locator("#summary .js-plotly-plot")).to_be_visible()
     assert page.evaluate("document.body.classList.contains('dark')") == (scheme == "dark")
     assert slow.runner.requests == [], "no model was asked"
@@ -129,6 +129,7 @@ def test_a_real_run_streams_and_ends(real: AppServer, open_page: Callable[..., P
 
 def test_mistakes_are_one_message_and_the_page_goes_on(real: AppServer, open_page: Callable[..., Page]) -> None:
     page = open_page(real.url)
+    page.locator("#prompt textarea").fill(" ")
     page.locator("#run").click()
     say(page, re.compile("The prompt is empty"))
     expect(page.locator(".status-text")).to_have_attribute("role", "alert")

@@ -91,8 +91,14 @@ def _form(context: Context) -> Form:
     chosen = DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
     preset = target.default_preset.get(context.options.device_type, presets[-1][1])
     method = gr.Radio(methods, value=chosen, label="Method", elem_id="method")
+    first = next(iter(context.store.library), None)
     prompt = gr.Textbox(
-        label="Prompt", lines=3, max_lines=8, placeholder="Ask the target something …", elem_id="prompt"
+        first.prompt if first else "",
+        label="Prompt",
+        lines=3,
+        max_lines=8,
+        placeholder="Ask the target something …",
+        elem_id="prompt",
     )
     with gr.Row(elem_id="actions"):
         run = gr.Button("Run", variant="primary", min_width=80, elem_id="run")

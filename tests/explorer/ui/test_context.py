@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from explorer.errors import PromptError, SettingError
+from explorer.methods.registry import METHODS
 from explorer.ui.context import MAX_SETTING_CHARS, Context
 from tests.support.page import form_values
 
@@ -26,7 +27,7 @@ def test_mistakes_say_what_is_allowed(context: Context) -> None:
         context.choices(form_values(context, prompt=""))
     with pytest.raises(SettingError, match="tiny, large"):
         context.choices(form_values(context, target="other"))
-    with pytest.raises(SettingError, match="autoregressive, medusa, eagle2"):
+    with pytest.raises(SettingError, match=f"allowed: {', '.join(METHODS)}"):
         context.choices(form_values(context, method="other"))
 
 

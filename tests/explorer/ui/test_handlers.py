@@ -35,7 +35,10 @@ def is_enabled(button: Any) -> bool:
     return bool(button["interactive"])
 
 
-def test_a_run_streams_one_update_a_step_and_ends_with_the_whole_trace(context: Context) -> None:
+def test_a_run_streams_one_update_a_step_and_ends_with_the_whole_trace(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handlers, "SHOW_SECONDS", 0.0)
     screens = play(context)
     handles = [shown(screen) for screen in screens if isinstance(screen.viewer, str)]
     assert [value["steps"] for value in handles] == [0, 1, 2, 3, 4, 5, 6, 6]
@@ -52,10 +55,15 @@ def test_a_run_streams_one_update_a_step_and_ends_with_the_whole_trace(context: 
     assert len([screen for screen in screens if screen.plot != handlers.KEEP]) == 1, "one figure per run"
 
 
+def test_steps_that_follow_too_fast_are_shown_together(context: Context) -> None:
+    handles = [shown(screen) for screen in play(context) if isinstance(screen.viewer, str)]
+    assert [value["steps"] for value in handles] == [0, 6], "drawing must not take time from decoding"
+
+
 def test_the_phases_are_told_in_words(context: Context) -> None:
     texts = [said(screen)["text"] for screen in play(context) if isinstance(screen.status, str)]
     assert texts[0] == "Loading the target …"
-    assert any(text.startswith("Plain decoding first") and "5 of at most 32" in text for text in texts)
+    assert "Measuring plain decoding first: 5 of at most 32 tokens." in texts
     assert any(text.startswith("Decoding with EAGLE-2") for text in texts)
 
 
@@ -120,7 +128,8 @@ def test_a_bug_of_ours_is_logged_and_never_shown(recordings: Path, caplog: pytes
     assert runner.num_closed == 1
 
 
-def test_stop_closes_the_runner_and_keeps_what_was_decoded(context: Context) -> None:
+def test_stop_closes_the_runner_and_keeps_what_was_decoded(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handlers, "SHOW_SECONDS", 0.0)
     runner = context.runner
     assert isinstance(runner, FakeRunner)
     events = handlers.run_trace(context, *form_values(context))
