@@ -112,4 +112,4 @@ def test_each_committed_recording_is_a_real_run(name: str) -> None:
     assert trace.stats.mean_acceptance_length > 1
     assert trace.baseline is not None
     parted = trace.baseline.first_divergence
-    assert trace.baseline.output_equal or (parted is not None and (parted.gap or 0) < NEARLY_EQUAL)
+    assert trace.baseline.output_equal or (parted and parted.gap is not None and parted.gap < NEARLY_EQUAL)
