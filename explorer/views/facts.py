@@ -86,7 +86,8 @@ def _equality(trace: Trace) -> Fact:
     explanation = "The output compared token by token with the autoregressive lane of the same run."
     baseline = trace.baseline
     if baseline is None or baseline.output_equal is None:
-        pending = "at the end of the run" if trace.sampling.acceptance == "greedy" else "sampled: no single right output"
+        is_greedy = trace.sampling.acceptance == "greedy"
+        pending = "at the end of the run" if is_greedy else "sampled: no single right output"
         note = "no baseline in this run" if baseline is None else pending
         return Fact("equal", "–", "not compared", note, "plain", explanation)
     if baseline.output_equal:
