@@ -240,7 +240,8 @@ def _finish(context: Context, live: _Live, trace: Trace) -> Screen:
         context.store.finish(live.run_id, trace)
     else:
         live.run_id = context.store.open(trace, is_done=True)
-    text = " ".join([f"Done: {live.choices.method.label} on {trace.target.name}.", *live.notices])
+    notes = [f"Note: {notice}." for notice in live.notices]
+    text = " ".join([f"Done: {live.choices.method.label} on {trace.target.name}.", *notes])
     return _idle("done", text)._replace(viewer=_next_version(context, live), plot=_summary(trace), picker=None)
 
 

@@ -27,8 +27,12 @@ MAX_IN_LINE = 8
 WELCOME = "No recorded runs are here yet. Type a prompt and press Run."
 DOWNLOAD_JS = f"() => {{ document.querySelector('#viewer').dispatchEvent(new Event('{DOWNLOAD_EVENT}')); }}"
 
-TOGGLE_JS = "() => { document.querySelector('#page').classList.toggle('without-form'); }"
-# On a phone the form stands below the viewer, so a run that starts brings its status line into sight.
+# On a phone the form stands below the viewer: there the button leads to it.
+TOGGLE_JS = """() => {
+  if (window.innerWidth > 820) document.querySelector('#page').classList.toggle('without-form');
+  else document.querySelector('#form').scrollIntoView({block: 'start'});
+}"""
+# And a run that starts there brings its status line into sight.
 SHOW_STATUS_JS = "() => { document.querySelector('#status').scrollIntoView({block: 'nearest'}); }"
 AFTER_PAINT_JS = (
     "() => new Promise(done => setTimeout(() => done([]), 1000))"  # plotly.js is 4.6 MB: the viewer comes first
