@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Generator
+from itertools import islice
 from typing import Any
 
 import gradio as gr
@@ -15,6 +17,7 @@ from explorer.ui.controls import method_forms
 from explorer.ui.options import AppOptions
 from explorer.ui.pages.explore import TITLE, build_explore_page
 from explorer.ui.store import Library, TraceStore
+from explorer.ui.viewer_component import answer_view
 
 MAX_THREADS = 16
 UPLOAD_SECONDS = 3600  # how long an uploaded file lies in Gradio's cache
@@ -55,6 +58,8 @@ def build_app(runner: RunsRequests, options: AppOptions) -> tuple[gr.Blocks, dic
     """The page over ``runner``, and the keyword arguments for its ``launch``."""
     store = TraceStore(Library(options.traces_dir), options.max_kept_runs)
     context = Context(options, runner, store, method_forms())
+    for first in islice(store.library, 1):
+        answer_view(store, json.dumps({"id": first.name}))  # made before the first visitor waits for it
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(UPLOAD_SECONDS,) * 2) as demo:
         build_explore_page(context)
     demo.queue(max_size=options.max_waiting, default_concurrency_limit=4, api_open=False)

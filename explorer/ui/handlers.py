@@ -83,6 +83,8 @@ def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
                 screen = _show(context, live, event)
                 if live.is_due(event):
                     yield screen
+                if isinstance(event, Finished):
+                    yield Screen(plot=_summary(event.trace))
     except ExplorerError as error:
         context.store.cancel(live.run_id, "error")
         yield _idle("error", str(error))._replace(viewer=_next_version(context, live))
@@ -116,20 +118,26 @@ def open_from_query(context: Context, request: gr.Request) -> Screen:
     if not name:
         return Screen()
     step = query.get("step", "")
-    screen = _recording_screen(context, name, int(step) if step.isdecimal() and len(step) < 7 else 0)
-    return screen._replace(plot=KEEP)
+    return _recording_screen(context, name, int(step) if step.isdecimal() and len(step) < 7 else 0)
+
+
+def summarise(context: Context, viewer: Any) -> Any:
+    """The summary figure of the trace on screen; an event of its own, because the viewer need not wait for plotly."""
+    trace_id = read_handle(viewer)
+    try:
+        if trace_id in context.store.library:
+            return context.store.library.once(trace_id, _recorded_summary)
+        return _summary(context.store.get(trace_id)[0])
+    except TraceError:
+        return KEEP
 
 
 def summary_from_query(context: Context, request: gr.Request) -> Any:
     """The summary figure of the recording that the page opened with."""
     library = context.store.library
-    name = request.query_params.get("trace") or next((item.name for item in library), None)
-    if name not in library:
-        return KEEP
-    try:
-        return _summary(library.trace(str(name)))
-    except TraceError:
-        return KEEP
+    name = request.query_params.get("trace")
+    first = next((item.name for item in library), "")
+    return summarise(context, recorded_handle(name if name in library else first))
 
 
 def open_upload(context: Context, path: Any) -> Screen:
@@ -142,8 +150,7 @@ def open_upload(context: Context, path: Any) -> Screen:
         return _idle("error", f"This file cannot be shown: {error}")
     run_id = context.store.open(trace, is_done=True)
     text = f"Your file: {trace.method} on {trace.target.name}, recorded on {trace.target.device_name}."
-    screen = Screen(handle(run_id, len(trace.steps)), status("done", text), plot=_summary(trace))
-    return screen._replace(picker=None)
+    return Screen(handle(run_id, len(trace.steps)), status("done", text), picker=None)
 
 
 def method_visibility(context: Context, method: Any) -> list[Any]:
@@ -188,14 +195,13 @@ def _recording_screen(context: Context, name: Any, step: int = 0) -> Screen:
     if name not in library:
         return Screen(status=status("error", f"There is no recorded trace {str(name)[:80]!r}; pick one from the list."))
     try:
-        trace = library.trace(name)
+        library.trace(name)
     except TraceError as error:
         return Screen(status=status("error", f"This recorded trace cannot be shown: {error}"))
     text = recording_text(context, library[name])
     return Screen(
         recorded_handle(name, step),
         status("idle", text),
-        plot=_summary(trace),
         picker=gr.update(value=name),
     )
 
@@ -242,7 +248,7 @@ def _finish(context: Context, live: _Live, trace: Trace) -> Screen:
         live.run_id = context.store.open(trace, is_done=True)
     notes = [f"Note: {notice}." for notice in live.notices]
     text = " ".join([f"Done: {live.choices.method.label} on {trace.target.name}.", *notes])
-    return _idle("done", text)._replace(viewer=_next_version(context, live), plot=_summary(trace), picker=None)
+    return _idle("done", text)._replace(viewer=_next_version(context, live), picker=None)
 
 
 def _next_version(context: Context, live: _Live) -> Any:
@@ -257,6 +263,10 @@ def _num_steps(context: Context, run_id: str) -> int:
         return len(context.store.get(run_id)[0].steps)
     except TraceError:
         return 0
+
+
+def _recorded_summary(trace: Trace, _name: str) -> Any:
+    return _summary(trace)
 
 
 def _busy(text: str, fraction: float | None = None) -> Screen:

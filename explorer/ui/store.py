@@ -6,15 +6,18 @@ import json
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from explorer.errors import TraceError
 from explorer.metrics import compute_stats
 from explorer.runner_events import Stepped
 from explorer.trace import Label, Output, Step, Trace, read_trace
+
+T = TypeVar("T")
 
 ID_BYTES = 16
 NUM_PARSED_RECORDINGS = 16
@@ -41,6 +44,7 @@ class Library:
     def __init__(self, folder: Path) -> None:
         self._recordings = {item.name: item for item in _read_manifest(folder)}
         self._read = lru_cache(maxsize=NUM_PARSED_RECORDINGS)(read_trace)
+        self._made: dict[tuple[str, str], object] = {}
 
     def __iter__(self) -> Iterator[Recording]:
         return iter(self._recordings.values())
@@ -57,6 +61,13 @@ class Library:
     def trace(self, name: str) -> Trace:
         """The parsed trace, kept for the next visitor; raises TraceError where the file is missing or broken."""
         return self._read(self._recordings[name].path)
+
+    def once(self, name: str, make: Callable[[Trace, str], T]) -> T:
+        """What ``make`` makes of a recorded trace and its name, made for the first visitor and kept for the others."""
+        key = (name, make.__qualname__)
+        if key not in self._made:
+            self._made[key] = make(self.trace(name), name)
+        return self._made[key]  # type: ignore[return-value]
 
 
 @dataclass

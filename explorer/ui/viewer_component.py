@@ -13,7 +13,7 @@ from typing import Any
 import gradio as gr
 
 from explorer.errors import ExplorerError, TraceError
-from explorer.trace import to_json
+from explorer.trace import Trace, to_json
 from explorer.ui.store import TraceStore
 from explorer.views.viewer import SHELL, view_payload, viewer_js
 
@@ -102,11 +102,12 @@ def answer_view(store: TraceStore, payload: object) -> str:
     """View JSON of the steps asked for, or ``{"error": sentence}``."""
     try:
         request = _read(payload)
+        if request.start == 0 and request.trace_id in store.library:
+            return store.library.once(request.trace_id, _whole_view)
         trace, is_done = store.get(request.trace_id)
     except ExplorerError as error:
         return _error(error)
-    view = view_payload(trace, request.start, is_done=is_done, trace_id=request.trace_id)
-    return json.dumps(view, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _json(view_payload(trace, request.start, is_done=is_done, trace_id=request.trace_id))
 
 
 def answer_trace(store: TraceStore, payload: object) -> str:
@@ -136,6 +137,14 @@ def _read(payload: object) -> ViewRequest:
     if isinstance(start, bool) or not isinstance(start, int) or start < 0:
         raise TraceError("a request's from is a whole number, 0 or more")
     return ViewRequest(trace_id, start)
+
+
+def _whole_view(trace: Trace, name: str) -> str:
+    return _json(view_payload(trace, trace_id=name))
+
+
+def _json(view: dict[str, Any]) -> str:
+    return json.dumps(view, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _error(error: ExplorerError) -> str:

@@ -82,8 +82,12 @@ def build_explore_page(context: Context) -> None:
     _wire_run(context, form, screen)
     _wire_form(context, form)
     _wire_load(context, screen)
-    picker.input(_bind(handlers.open_recording, context), picker, screen, **PRIVATE)
-    upload.upload(_bind(handlers.open_upload, context), upload, screen, **PRIVATE)
+    opened = [
+        picker.input(_bind(handlers.open_recording, context), picker, screen, queue=False, **PRIVATE),
+        upload.upload(_bind(handlers.open_upload, context), upload, screen, **PRIVATE),
+    ]
+    for event in opened:
+        event.then(_bind(handlers.summarise, context), viewer, plot, **PRIVATE)
     download.click(None, js=DOWNLOAD_JS, **PRIVATE)
     toggle.click(None, js=TOGGLE_JS, **PRIVATE)
 

@@ -47,8 +47,9 @@ def test_a_run_streams_one_update_a_step_and_ends_with_the_whole_trace(
     assert is_done
     assert len(trace.steps) == 6
     assert trace.prompt.text == "Say hello."
-    last = screens[-1]
+    last, figure = screens[-2:]
     assert said(last)["kind"] == "done"
+    assert figure == handlers.Screen(plot=figure.plot), "the viewer does not wait for plotly"
     assert "depth must be at most 8" in said(last)["text"], "what was clamped is said"
     assert is_enabled(last.run_button)
     assert not is_enabled(last.stop_button)
@@ -116,7 +117,7 @@ def test_an_error_of_the_run_is_shown_and_the_next_run_works(recordings: Path) -
     assert said(last) == {"kind": "error", "text": "the device ran out of memory: use fewer rows"}
     assert is_enabled(last.run_button)
     runner.error = None
-    assert said(play(context)[-1])["kind"] == "done"
+    assert said(play(context)[-2])["kind"] == "done"
 
 
 def test_a_bug_of_ours_is_logged_and_never_shown(recordings: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -154,7 +155,7 @@ def test_stop_before_the_first_step_leaves_the_recording_alone(context: Context,
 
 
 def test_two_visitors_never_share_an_id(context: Context) -> None:
-    ids = [shown(play(context)[-1])["id"] for _ in range(2)]
+    ids = [shown(play(context)[-2])["id"] for _ in range(2)]
     assert ids[0] != ids[1]
     assert all(len(run_id) >= 20 for run_id in ids)
 
@@ -189,14 +190,17 @@ def test_no_query_changes_nothing(context: Context) -> None:
 
 def test_the_summary_of_the_recording_on_screen_comes_after_it(context: Context) -> None:
     assert handlers.summary_from_query(context, query())["value"].layout.height > 0
-    assert handlers.summary_from_query(context, query(trace="nothing")) == handlers.KEEP
+    unknown = handlers.summary_from_query(context, query(trace="nothing"))
+    assert unknown == handlers.summary_from_query(context, query()), "the first recording stays on screen"
 
 
-def test_picking_a_recording_shows_it_with_its_summary(context: Context) -> None:
+def test_picking_a_recording_shows_it_and_then_its_summary(context: Context) -> None:
     screen = handlers.open_recording(context, "eagle2-code")
     assert shown(screen)["id"] == "eagle2-code"
     assert "EAGLE-2 on SmolLM2-135M-Instruct, a made-up CPU, 2026-01-02" in said(screen)["text"]
-    assert screen.plot["visible"]
+    assert screen.plot == handlers.KEEP
+    assert handlers.summarise(context, screen.viewer)["visible"]
+    assert handlers.summarise(context, "nonsense") == handlers.KEEP
 
 
 @pytest.mark.parametrize("is_packed", [True, False])
