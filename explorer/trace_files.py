@@ -40,8 +40,9 @@ def read_bytes(path: Path) -> bytes:
         raise TraceError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def unpack(data: bytes, max_bytes: int = MAX_TRACE_BYTES) -> str:
-    """Trace bytes, gzipped or plain, as text; never inflates more than ``max_bytes``."""
+def unpack(data: bytes, max_bytes: int | None = None) -> str:
+    """Trace bytes, gzipped or plain, as text; never inflates more than ``max_bytes`` (None: MAX_TRACE_BYTES)."""
+    max_bytes = MAX_TRACE_BYTES if max_bytes is None else max_bytes
     if data[:2] == b"\x1f\x8b":
         data = _inflate(data, max_bytes)
     if len(data) > max_bytes:
