@@ -63,7 +63,7 @@ def read_corpus(paths: list[Path]) -> Corpus:
 
     Raises SettingError if a path holds none or a file lacks an array.
     """
-    files = [file for path in paths for file in (sorted(path.glob("*.npz")) if path.is_dir() else [path])]
+    files = [file for path in paths for file in ([path] if path.is_file() else sorted(path.glob("*.npz")))]
     if not files:
         where = ", ".join(str(path) for path in paths) or "the work folder"
         raise SettingError(f"No training text in {where}; run `train generate` first or name a file with --text.")

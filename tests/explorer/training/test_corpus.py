@@ -48,6 +48,8 @@ def test_frequent_tokens_count_answers_only() -> None:
 def test_missing_or_broken_text_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="train generate"):
         read_corpus([tmp_path])
+    with pytest.raises(SettingError, match="train generate"):
+        read_corpus([tmp_path / "nothing"])
     (tmp_path / "broken.npz").write_bytes(b"PK not a zip")
     with pytest.raises(SettingError, match=r"broken\.npz"):
         read_corpus([tmp_path])
