@@ -84,7 +84,7 @@ def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
                 if live.is_due(event):
                     yield screen
                 if isinstance(event, Finished):
-                    yield Screen(plot=_summary(event.trace))
+                    yield Screen(plot=_shown(summary_figure(event.trace)))
     except ExplorerError as error:
         context.store.cancel(live.run_id, "error")
         yield _idle("error", str(error))._replace(viewer=_next_version(context, live))
@@ -126,8 +126,8 @@ def summarise(context: Context, viewer: Any) -> Any:
     trace_id = read_handle(viewer)
     try:
         if trace_id in context.store.library:
-            return context.store.library.once(trace_id, _recorded_summary)
-        return _summary(context.store.get(trace_id)[0])
+            return _shown(context.store.library.once(trace_id, _recorded_figure))
+        return _shown(summary_figure(context.store.get(trace_id)[0]))
     except TraceError:
         return KEEP
 
@@ -265,8 +265,8 @@ def _num_steps(context: Context, run_id: str) -> int:
         return 0
 
 
-def _recorded_summary(trace: Trace, _name: str) -> Any:
-    return _summary(trace)
+def _recorded_figure(trace: Trace, _name: str) -> Any:
+    return summary_figure(trace)
 
 
 def _busy(text: str, fraction: float | None = None) -> Screen:
@@ -285,5 +285,6 @@ def _idle(kind: str, text: str) -> Screen:
     )
 
 
-def _summary(trace: Trace) -> Any:
-    return gr.update(value=summary_figure(trace), visible=True)
+def _shown(figure: Any) -> dict[str, Any]:
+    """A fresh update each time: Gradio takes it apart."""
+    return gr.update(value=figure, visible=True)

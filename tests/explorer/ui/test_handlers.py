@@ -200,6 +200,9 @@ def test_picking_a_recording_shows_it_and_then_its_summary(context: Context) -> 
     assert "EAGLE-2 on SmolLM2-135M-Instruct, a made-up CPU, 2026-01-02" in said(screen)["text"]
     assert screen.plot == handlers.KEEP
     assert handlers.summarise(context, screen.viewer)["visible"]
+    first = handlers.summarise(context, screen.viewer)
+    first.pop("value")
+    assert handlers.summarise(context, screen.viewer)["value"], "Gradio takes an update apart: each is a fresh one"
     assert handlers.summarise(context, "nonsense") == handlers.KEEP
 
 
