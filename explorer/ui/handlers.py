@@ -229,7 +229,8 @@ def _show(context: Context, live: _Live, event: Event) -> Screen:
         return Screen(handle(live.run_id, num_steps, num_steps), status("busy", text, live.num_tokens / limit))
     if isinstance(event, Started):
         live.run_id = context.store.open(event.trace)
-        return _busy(f"Decoding with {live.choices.method.label} …")._replace(viewer=handle(live.run_id))
+        screen = _busy(f"Decoding with {live.choices.method.label} …")
+        return screen._replace(viewer=handle(live.run_id), picker=gr.update(value=None, interactive=False))
     if isinstance(event, Finished):
         return _finish(context, live, event.trace)
     if isinstance(event, BaselineProgress):
@@ -248,7 +249,7 @@ def _finish(context: Context, live: _Live, trace: Trace) -> Screen:
         live.run_id = context.store.open(trace, is_done=True)
     notes = [f"Note: {notice}." for notice in live.notices]
     text = " ".join([f"Done: {live.choices.method.label} on {trace.target.name}.", *notes])
-    return _idle("done", text)._replace(viewer=_next_version(context, live), picker=None)
+    return _idle("done", text)._replace(viewer=_next_version(context, live))
 
 
 def _next_version(context: Context, live: _Live) -> Any:
@@ -274,6 +275,7 @@ def _busy(text: str, fraction: float | None = None) -> Screen:
         status=status("busy", text, fraction),
         run_button=gr.update(interactive=False),
         stop_button=gr.update(interactive=True),
+        picker=gr.update(interactive=False),
     )
 
 
@@ -282,6 +284,7 @@ def _idle(kind: str, text: str) -> Screen:
         status=status(kind, text),
         run_button=gr.update(interactive=True),
         stop_button=gr.update(interactive=False),
+        picker=gr.update(interactive=True),
     )
 
 

@@ -53,6 +53,10 @@ def test_a_run_streams_one_update_a_step_and_ends_with_the_whole_trace(
     assert "depth must be at most 8" in said(last)["text"], "what was clamped is said"
     assert is_enabled(last.run_button)
     assert not is_enabled(last.stop_button)
+    assert is_enabled(last.picker)
+    started = next(screen for screen in screens if isinstance(screen.viewer, str))
+    assert started.picker["value"] is None, "what is on screen is no recording any more"
+    assert not is_enabled(started.picker), "a recording would be drawn over by the next step"
     assert len([screen for screen in screens if screen.plot != handlers.KEEP]) == 1, "one figure per run"
 
 
