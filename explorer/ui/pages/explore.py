@@ -12,9 +12,10 @@ import gradio as gr
 
 from explorer.config import repo_path
 from explorer.errors import SettingError
-from explorer.ui import handlers
+from explorer.ui import handlers, opening
 from explorer.ui.context import Context
 from explorer.ui.controls import make_control, offered_methods, offered_presets, preset_value
+from explorer.ui.screen import Screen
 from explorer.ui.status import status, status_line
 from explorer.ui.viewer_component import DOWNLOAD_EVENT, recorded_handle, trace_viewer
 
@@ -83,11 +84,11 @@ def build_explore_page(context: Context) -> None:
     _wire_form(context, form)
     _wire_load(context, screen)
     opened = [
-        picker.input(_bind(handlers.open_recording, context), picker, screen, queue=False, **PRIVATE),
-        upload.upload(_bind(handlers.open_upload, context), upload, screen, **PRIVATE),
+        picker.input(_bind(opening.open_recording, context), picker, screen, queue=False, **PRIVATE),
+        upload.upload(_bind(opening.open_upload, context), upload, screen, **PRIVATE),
     ]
     for event in opened:
-        event.then(_bind(handlers.summarise, context), viewer, plot, **PRIVATE)
+        event.then(_bind(opening.summarise, context), viewer, plot, **PRIVATE)
     download.click(None, js=DOWNLOAD_JS, **PRIVATE)
     toggle.click(None, js=TOGGLE_JS, **PRIVATE)
 
@@ -162,7 +163,7 @@ def _picker(context: Context) -> gr.Dropdown:
 
 def _first_status(context: Context) -> str:
     first = next(iter(context.store.library), None)
-    return status("idle", handlers.recording_text(context, first) if first else WELCOME)
+    return status("idle", opening.recording_text(context, first) if first else WELCOME)
 
 
 def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
@@ -198,11 +199,11 @@ def _wire_form(context: Context, form: Form) -> None:
 
 
 def _wire_load(context: Context, screen: list[Any]) -> None:
-    def restore(request: gr.Request) -> handlers.Screen:
-        return handlers.open_from_query(context, request)
+    def restore(request: gr.Request) -> Screen:
+        return opening.open_from_query(context, request)
 
     def summarise(request: gr.Request) -> Any:
-        return handlers.summary_from_query(context, request)
+        return opening.summary_from_query(context, request)
 
     page = gr.context.Context.root_block
     page.load(restore, None, screen, queue=False, **PRIVATE)

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from explorer.errors import DeviceError
-from explorer.trace import to_json
 from explorer.ui import handlers
 from explorer.ui.context import Context
+from explorer.ui.screen import KEEP, Screen
 from tests.support.fake_runner import FakeRunner
 from tests.support.page import form_values, make_context
 from tests.support.traces import make_trace
 
 
-def said(screen: handlers.Screen) -> dict[str, Any]:
+def said(screen: Screen) -> dict[str, Any]:
     return json.loads(screen.status)
 
 
-def shown(screen: handlers.Screen) -> dict[str, Any]:
+def shown(screen: Screen) -> dict[str, Any]:
     return json.loads(screen.viewer)
 
 
-def play(context: Context, **changes: object) -> list[handlers.Screen]:
+def play(context: Context, **changes: object) -> list[Screen]:
     return list(handlers.run_trace(context, *form_values(context, **changes)))
 
 
@@ -49,7 +47,7 @@ def test_a_run_streams_one_update_a_step_and_ends_with_the_whole_trace(
     assert trace.prompt.text == "Say hello."
     last, figure = screens[-2:]
     assert said(last)["kind"] == "done"
-    assert figure == handlers.Screen(plot=figure.plot), "the viewer does not wait for plotly"
+    assert figure == Screen(plot=figure.plot), "the viewer does not wait for plotly"
     assert "depth must be at most 8" in said(last)["text"], "what was clamped is said"
     assert is_enabled(last.run_button)
     assert not is_enabled(last.stop_button)
@@ -57,7 +55,7 @@ def test_a_run_streams_one_update_a_step_and_ends_with_the_whole_trace(
     started = next(screen for screen in screens if isinstance(screen.viewer, str))
     assert started.picker["value"] is None, "what is on screen is no recording any more"
     assert not is_enabled(started.picker), "a recording would be drawn over by the next step"
-    assert len([screen for screen in screens if screen.plot != handlers.KEEP]) == 1, "one figure per run"
+    assert len([screen for screen in screens if screen.plot != KEEP]) == 1, "one figure per run"
 
 
 def test_steps_that_follow_too_fast_are_shown_together(context: Context) -> None:
@@ -155,83 +153,18 @@ def test_stop_closes_the_runner_and_keeps_what_was_decoded(context: Context, mon
 def test_stop_before_the_first_step_leaves_the_recording_alone(context: Context, value: Any) -> None:
     screen = handlers.after_stop(context, value)
     assert said(screen)["text"] == "Stopped before the first step."
-    assert screen.viewer == handlers.KEEP
+    assert screen.viewer == KEEP
+
+
+def test_stop_before_the_first_step_does_not_count_an_older_runs_steps(context: Context) -> None:
+    older = play(context)[-2].viewer
+    assert said(handlers.after_stop(context, older))["text"] == "Stopped before the first step."
 
 
 def test_two_visitors_never_share_an_id(context: Context) -> None:
     ids = [shown(play(context)[-2])["id"] for _ in range(2)]
     assert ids[0] != ids[1]
     assert all(len(run_id) >= 20 for run_id in ids)
-
-
-def query(**params: str) -> Any:
-    return SimpleNamespace(query_params=params)
-
-
-def test_the_query_restores_a_recording_and_its_step(context: Context) -> None:
-    screen = handlers.open_from_query(context, query(trace="medusa-chat", step="3"))
-    assert shown(screen) == {"id": "medusa-chat", "recorded": True, "step": 3}
-    assert screen.picker["value"] == "medusa-chat"
-    assert "Medusa" in said(screen)["text"]
-
-
-@pytest.mark.parametrize("step", ["", "-1", "x", "9" * 30, "²"])
-def test_an_unreadable_step_opens_the_recording_at_its_start(context: Context, step: str) -> None:
-    assert shown(handlers.open_from_query(context, query(trace="medusa-chat", step=step)))["step"] == 0
-
-
-@pytest.mark.parametrize("name", ["../eagle2-code", "eagle2-code.json.gz", "<script>", "x" * 5000])
-def test_an_unknown_name_in_the_query_is_a_message(context: Context, name: str) -> None:
-    screen = handlers.open_from_query(context, query(trace=name))
-    assert said(screen)["kind"] == "error"
-    assert len(said(screen)["text"]) < 250
-    assert screen.viewer == handlers.KEEP
-
-
-def test_no_query_changes_nothing(context: Context) -> None:
-    assert handlers.open_from_query(context, query()) == handlers.Screen()
-
-
-def test_the_summary_of_the_recording_on_screen_comes_after_it(context: Context) -> None:
-    assert handlers.summary_from_query(context, query())["value"].layout.height > 0
-    unknown = handlers.summary_from_query(context, query(trace="nothing"))
-    assert unknown == handlers.summary_from_query(context, query()), "the first recording stays on screen"
-
-
-def test_picking_a_recording_shows_it_and_then_its_summary(context: Context) -> None:
-    screen = handlers.open_recording(context, "eagle2-code")
-    assert shown(screen)["id"] == "eagle2-code"
-    assert "EAGLE-2 on SmolLM2-135M-Instruct, a made-up CPU, 2026-01-02" in said(screen)["text"]
-    assert screen.plot == handlers.KEEP
-    assert handlers.summarise(context, screen.viewer)["visible"]
-    first = handlers.summarise(context, screen.viewer)
-    first.pop("value")
-    assert handlers.summarise(context, screen.viewer)["value"], "Gradio takes an update apart: each is a fresh one"
-    assert handlers.summarise(context, "nonsense") == handlers.KEEP
-
-
-@pytest.mark.parametrize("is_packed", [True, False])
-def test_an_uploaded_trace_is_shown(context: Context, tmp_path: Path, is_packed: bool) -> None:
-    data = to_json(make_trace("medusa", 4, 9)).encode()
-    path = tmp_path / "t.json"
-    path.write_bytes(gzip.compress(data) if is_packed else data)
-    screen = handlers.open_upload(context, str(path))
-    assert said(screen)["kind"] == "done"
-    assert shown(screen)["steps"] == 4
-
-
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"hello", b"{}", b'{"schema": "draft-tree-trace", "schema_version": 99}', b"\x1f\x8bbroken", b"\xff\xfe",
-     gzip.compress(b"[" * 40_000_000)],
-)  # fmt: skip
-def test_a_broken_upload_is_one_sentence(context: Context, tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "t.json"
-    path.write_bytes(data)
-    screen = handlers.open_upload(context, str(path))
-    assert said(screen)["kind"] == "error"
-    assert said(screen)["text"].startswith("This file cannot be shown: ")
-    assert screen.viewer == handlers.KEEP
 
 
 def test_another_target_brings_its_methods_presets_and_values(context: Context) -> None:
@@ -249,8 +182,8 @@ def test_a_preset_sets_the_generated_controls(context: Context) -> None:
     names = [item.name for item in context.fields]
     small = dict(zip(names, handlers.apply_preset(context, "tiny", "small"), strict=True))
     assert small["eagle2.total_tokens"]["value"] == 8
-    assert handlers.apply_preset(context, "tiny", "nonsense") == [handlers.KEEP] * len(names)
-    assert handlers.apply_target(context, "nonsense", "eagle2") == [handlers.KEEP] * (2 + len(names))
+    assert handlers.apply_preset(context, "tiny", "nonsense") == [KEEP] * len(names)
+    assert handlers.apply_target(context, "nonsense", "eagle2") == [KEEP] * (2 + len(names))
 
 
 def test_only_the_chosen_methods_controls_are_visible(context: Context) -> None:

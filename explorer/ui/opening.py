@@ -1,0 +1,97 @@
+"""Traces that come without a run: recorded ones by name or address, files that a visitor brings; and their figure.
+
+Plain functions like those of explorer.ui.handlers: the app's Context first, then what the page sends.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from explorer.errors import TraceError
+from explorer.trace import Trace, from_json
+from explorer.trace_files import read_bytes, unpack
+from explorer.ui.context import Context
+from explorer.ui.screen import KEEP, Screen, figure_update, idle
+from explorer.ui.status import status
+from explorer.ui.store import Recording
+from explorer.ui.viewer_component import handle, read_handle, recorded_handle
+from explorer.views.charts import summary_figure
+
+MAX_QUOTE = 80  # characters of a recorded prompt in the status line
+
+
+def open_recording(context: Context, name: Any) -> Screen:
+    """Show a recorded trace that the visitor picked."""
+    return _recording_screen(context, name)
+
+
+def open_from_query(context: Context, request: gr.Request) -> Screen:
+    """Restore ``?trace=NAME&step=N`` when the page opens; without one the recording on screen stays."""
+    query = request.query_params
+    name = query.get("trace")
+    if not name:
+        return Screen()
+    step = query.get("step", "")
+    return _recording_screen(context, name, int(step) if step.isdecimal() and len(step) < 7 else 0)
+
+
+def summarise(context: Context, viewer: Any) -> Any:
+    """The summary figure of the trace on screen; an event of its own, because the viewer need not wait for plotly."""
+    trace_id = read_handle(viewer)
+    try:
+        if trace_id in context.store.library:
+            return figure_update(context.store.library.once(trace_id, _recorded_figure))
+        return figure_update(summary_figure(context.store.get(trace_id)[0]))
+    except TraceError:
+        return KEEP
+
+
+def summary_from_query(context: Context, request: gr.Request) -> Any:
+    """The summary figure of the recording that the page opened with."""
+    library = context.store.library
+    name = request.query_params.get("trace")
+    first = next((item.name for item in library), "")
+    return summarise(context, recorded_handle(name if name in library else first))
+
+
+def open_upload(context: Context, path: Any) -> Screen:
+    """Show a trace file that the visitor brought."""
+    if not isinstance(path, str):
+        return Screen()
+    try:
+        trace = from_json(unpack(read_bytes(Path(path)), context.options.max_upload_unpacked_mb * 2**20))
+    except TraceError as error:
+        return idle("error", f"This file cannot be shown: {error}")
+    run_id = context.store.open(trace, is_done=True)
+    text = f"Your file: {trace.method} on {trace.target.name}, recorded on {trace.target.device_name}."
+    return Screen(handle(run_id, len(trace.steps)), status("done", text), picker=None)
+
+
+def recording_text(context: Context, recording: Recording) -> str:
+    """Where a recorded trace comes from, in one sentence."""
+    label = next((form.label for form in context.forms if form.name == recording.method), recording.method)
+    prompt = recording.prompt if len(recording.prompt) <= MAX_QUOTE else f"{recording.prompt[:MAX_QUOTE]} …"
+    return f"Recorded run: “{prompt}” {label} on {recording.target}, {recording.device}, {recording.date}."
+
+
+def _recording_screen(context: Context, name: Any, step: int = 0) -> Screen:
+    library = context.store.library
+    if name not in library:
+        return Screen(status=status("error", f"There is no recorded trace {str(name)[:80]!r}; pick one from the list."))
+    try:
+        library.trace(name)
+    except TraceError as error:
+        return Screen(status=status("error", f"This recorded trace cannot be shown: {error}"))
+    text = recording_text(context, library[name])
+    return Screen(
+        recorded_handle(name, step),
+        status("idle", text),
+        picker=gr.update(value=name),
+    )
+
+
+def _recorded_figure(trace: Trace, _name: str) -> Any:
+    return summary_figure(trace)
