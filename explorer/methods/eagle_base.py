@@ -29,8 +29,12 @@ class EagleMethod(Method):
 
     def __init__(self, target: Target, drafter: EagleDrafter, settings: Any) -> None:
         from explorer.models.eagle_layer import DraftCache  # loaded already, with the drafter
+        from explorer.models.packed import pack, pack_linears
 
         super().__init__(target, drafter, settings)
+        pack_linears(drafter)
+        is_full = drafter.config.draft_vocab_size is None  # then its head is the target's
+        self._head = target.head if is_full else pack(drafter.head_layer())
         self._clock = Clock(target.device)
         self._cache = DraftCache()
         self._tokens: list[int] = []  # tokens of the pairs not yet in the cache, the root to come
@@ -90,7 +94,7 @@ class EagleMethod(Method):
 
     def _log_softmax(self, hidden: Tensor) -> Tensor:
         """[R, draft vocabulary] float32 log-probabilities after each predicted feature [R, H]."""
-        logprobs: Tensor = self.drafter.logits(hidden).float().log_softmax(dim=-1)
+        logprobs: Tensor = self._head(hidden).float().log_softmax(dim=-1)
         return logprobs
 
     def _rank(self, logprobs: Tensor | None, token: int) -> int | None:

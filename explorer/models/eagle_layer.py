@@ -160,6 +160,12 @@ class EagleDrafter(nn.Module):
         """[..., H] -> [..., draft vocabulary]; ids of the last dimension are draft ids (see `to_target`)."""
         return nn.functional.linear(hidden, self.draft_head.to(hidden.dtype))
 
+    def head_layer(self) -> nn.Linear:
+        """The bound LM head as a layer, [H] -> [draft vocabulary], for a caller that lays it out anew."""
+        layer = nn.Linear(self.config.hidden_size, self.num_draft_tokens, bias=False, device="meta")
+        layer.weight = nn.Parameter(self.draft_head, requires_grad=False)
+        return layer
+
     def to_target(self, draft_ids: Tensor) -> Tensor:
         """Target token ids of draft ids, any shape; the same ids when the draft vocabulary is the full one."""
         if self.config.draft_vocab_size is None:

@@ -77,8 +77,9 @@ def test_certain_drafters_still_give_trees() -> None:
     """A drafter whose probabilities round to 1 and 0 ties everywhere along its favourite chain."""
     target = tiny_target()
     drafter = tiny_drafter("eagle2", target)
-    drafter.draft_head = drafter.draft_head * 1e4
     method = Eagle2(target, drafter, Eagle2Settings(total_tokens=9, depth=4, top_k=3))
+    plain_head = method._head
+    method._head = lambda hidden: plain_head(hidden) * 1e4
     for draft, _, _ in replay(target, method, [5, 6, 7], 4):
         tree = draft.tree()  # building it raises where a row has no parent
         assert len(tree) == 9
