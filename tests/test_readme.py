@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from explorer.trace import read_trace
 from tests.structure.source import ROOT, modules
 from tests.structure.test_repository import pins, version
 
@@ -94,6 +96,25 @@ def test_command_table() -> None:
     from explorer.__main__ import COMMANDS
 
     assert [names(row[0])[0] for row in table("Command line")] == list(COMMANDS)
+
+
+def test_measured_figures_are_those_of_the_recordings() -> None:
+    traces = ROOT / "assets" / "traces"
+    expected = []
+    for entry in json.loads((traces / "manifest.json").read_text(encoding="utf-8")):
+        trace = read_trace(traces / entry["file"])
+        assert trace.baseline is not None
+        assert trace.baseline.output_equal is True
+        numbers = (trace.stats.mean_acceptance_length, trace.stats.speedup)
+        speeds = (trace.stats.tokens_per_second, trace.baseline.tokens_per_second)
+        expected.append(
+            [entry["title"].split(" · ")[0], f"`{trace.method}`", str(len(trace.steps[0].tree))]
+            + [f"{value:.2f}" for value in numbers]
+            + [f"{value:.1f}" for value in speeds]
+        )
+    section = README.split("## What was measured")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    assert rows[1:] == expected
 
 
 def test_example_commands_use_real_options() -> None:
