@@ -26,7 +26,7 @@ from explorer.ui.viewer_component import handle, read_handle
 from explorer.views.charts import summary_figure
 
 UNEXPECTED = "Something went wrong that should not have: the server's log says what. The app goes on; try again."
-SHOW_SECONDS = 0.1  # a browser on the same machine takes time from the decoding that it draws
+SHOW_SECONDS = 0.2  # a browser on the same machine takes time from the decoding that it draws
 WAITING = "Waiting for the device …"
 LOG = logging.getLogger(__name__)
 
