@@ -14,6 +14,10 @@ from typing import Any
 from explorer.measurement import Measurement
 
 AUTOREGRESSIVE, GENERATE = "autoregressive", "generate"
+_HOW = (
+    "tau is pooled over steps. Speeds are medians over prompts with quartiles; a speedup is the median of the ratios "
+    "within each prompt, so it need not be the ratio of two medians."
+)
 NEAR_TIE = 5e-4  # logits; below it two float32 routes through the same weights may choose differently
 
 
@@ -40,7 +44,7 @@ def to_markdown(report: dict[str, Any]) -> str:
     head: dict[str, Any] = report["bench"]
     lines = [f"# Benchmark: {head['target']}, {report['num_questions']} prompts", ""]
     lines += [f"- {name}: {value}" for name, value in head.items()]
-    lines += ["", *_table(_COLUMNS, methods), "", "## tau by category", ""]
+    lines += ["", *_table(_COLUMNS, methods), "", _HOW, "", "## tau by category", ""]
     categories = sorted({name for row in methods.values() for name in row["by_category"]})
     by_category = [(name, _category_tau(name)) for name in categories]
     lines += [*_table(by_category, methods), "", "## Share of decoding time, recording apart", ""]

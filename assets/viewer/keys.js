@@ -20,8 +20,15 @@ function createKeys(store, actions) {
     { keys: [], shown: "\u2191 \u2193", does: "next node, while the tree has the focus" },
   ];
   const rows = table.filter((entry) => entry.shown).flatMap((entry) => [el("dt", {}, entry.shown), el("dd", {}, entry.does)]);
-  const sheet = el("div", { class: "dtx-help", role: "dialog", "aria-label": "Keys", hidden: true },
-    el("h3", {}, "Keys"), el("dl", {}, ...rows), button("dtx-close", "Close", actions.toggleHelp, "close"));
+  const signs = [
+    ["\u2605", "the target's own token, which ends a step"],
+    ["+4", "tokens that a step added to the output"],
+    ["\u2423 \u21B5 \u21E5", "a space, a line break, a tab inside a token"],
+    ["\u2423\u00D73", "three spaces in a row"],
+    ["+5 below", "drafted tokens folded away, none of them tested"],
+  ].flatMap(([sign, means]) => [el("dt", {}, sign), el("dd", {}, means)]);
+  const sheet = el("div", { class: "dtx-help", role: "dialog", "aria-label": "Keys and signs", hidden: true },
+    el("h3", {}, "Keys"), el("dl", { class: "dtx-keys" }, ...rows), el("h3", {}, "Signs"), el("dl", {}, ...signs), button("dtx-close", "Close", actions.toggleHelp, "close"));
 
   function isEditable(target) {
     const field = target instanceof Element && target.closest("input, textarea, select, [contenteditable], [role=listbox], [role=slider]");

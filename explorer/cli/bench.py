@@ -28,7 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Methods, questions and what is measured of them."""
     known = ", ".join((*METHOD_NAMES, GENERATE))
     parser.add_argument("--methods", default="autoregressive,medusa,eagle2", metavar="A,B,C", help=f"any of {known}")
-    parser.add_argument("--questions", required=True, type=Path, metavar="FILE", help="Spec-Bench lines, or plain text")
+    parser.add_argument(
+        "--questions",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="Spec-Bench or MT-bench JSON lines, or text: a prompt a line",
+    )
     parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID")
     parser.add_argument("--drafter", metavar="DIR_OR_ID", help="default: the target preset's own for each method")
     parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help="default 128")

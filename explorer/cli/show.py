@@ -134,7 +134,7 @@ def emitted_text(trace: Trace, step: Step) -> Text:
 
 def step_view(trace: Trace, step: Step) -> Group:
     """A step's caption, its tree with states and numbers, and the legend."""
-    title = Text(f"step {step.index} of {len(trace.steps)}", style="bold")
+    title = Text(f"step {step.index} (number {step.index + 1} of {len(trace.steps)})", style="bold")
     title.append(f"  {step.prefix_len} tokens in the cache, {step.ms.total:.1f} ms", style="dim")
     if step.num_pruned:
         title.append(f", {step.num_pruned} drafted nodes pruned", style="dim")

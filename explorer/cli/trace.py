@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID", help="preset, directory or hub id")
     parser.add_argument("--drafter", metavar="DIR_OR_ID", help="default: the target preset's own")
     parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help="default 128")
-    parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 (the default) is greedy")
+    parser.add_argument(
+        "--temperature", type=float, default=0.0, metavar="T", help="0, the default, is greedy; nothing else yet"
+    )
     parser.add_argument("--top-p", type=float, default=1.0, metavar="P")
     parser.add_argument("--top-k", type=int, default=0, metavar="K", help="0 (the default) is off")
     parser.add_argument("--seed", type=int, default=0, metavar="S")

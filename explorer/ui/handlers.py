@@ -52,7 +52,7 @@ class _Live:
 
 def announce_run(_context: Context) -> Screen:
     """At once, before the device is free: the buttons change and the visitor sees that the click was heard."""
-    return busy(WAITING)
+    return busy(WAITING, is_starting=True)
 
 
 def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
@@ -150,11 +150,11 @@ def _show(context: Context, live: _Live, event: Event) -> Screen:
         return _finish(context, live, event.trace)
     if isinstance(event, BaselineProgress):
         text = f"Measuring plain decoding first: {event.num_tokens} of at most {event.max_new_tokens} tokens."
-        return busy(text, event.num_tokens / event.max_new_tokens)
+        return busy(text, event.num_tokens / event.max_new_tokens, is_starting=True)
     if isinstance(event, Notice):
         live.notices.append(event.text)
         return Screen()
-    return busy(f"{event.text[:1].upper()}{event.text[1:]} …", event.fraction)
+    return busy(f"{event.text[:1].upper()}{event.text[1:]} …", event.fraction, is_starting=True)
 
 
 def _finish(context: Context, live: _Live, trace: Trace) -> Screen:

@@ -22,10 +22,10 @@ class Screen(NamedTuple):
     picker: Any = KEEP
 
 
-def busy(text: str, fraction: float | None = None) -> Screen:
-    """A run is on its way: it can be stopped, and nothing else can be begun."""
+def busy(text: str, fraction: float | None = None, *, is_starting: bool = False) -> Screen:
+    """A run is on its way: it can be stopped, and nothing else can be begun. Starting: it has nothing to show yet."""
     return Screen(
-        status=status("busy", text, fraction),
+        status=status("starting" if is_starting else "busy", text, fraction),
         run_button=gr.update(interactive=False),
         stop_button=gr.update(interactive=True),
         picker=gr.update(interactive=False),

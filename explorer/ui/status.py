@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-KINDS = ("idle", "busy", "done", "error")
+KINDS = ("idle", "starting", "busy", "done", "error")
 
 SHELL = (
     '<div class="status-line" data-kind="idle">'
@@ -43,7 +43,10 @@ def status_line(value: str | None = None, **kwargs: Any) -> gr.HTML:
 
 
 def status(kind: str, text: str, fraction: float | None = None) -> str:
-    """The status line's value; ``kind`` is one of KINDS, ``fraction`` from 0 to 1 draws a bar."""
+    """The status line's value; ``kind`` is one of KINDS, ``fraction`` from 0 to 1 draws a bar.
+
+    While it is "starting", the page pales what is on screen: that is still the run before.
+    """
     if kind not in KINDS:
         raise ValueError(f"status: kind {kind!r} is not one of {KINDS}")
     value: dict[str, Any] = {"kind": kind, "text": text}

@@ -68,7 +68,8 @@ def _time_split(figure: go.Figure, trace: Trace) -> None:
 def _histogram(figure: go.Figure, trace: Trace) -> None:
     counts = trace.stats.acceptance_histogram
     _bars(figure, 3, [str(i) for i in range(len(counts))], list(map(float, counts)), TARGET, list(map(str, counts)))
-    figure.update_xaxes(title_text="accepted drafts", row=1, col=3)
+    cut = ", the cut last step left out" if trace.stats.num_cut_steps else ""
+    figure.update_xaxes(title_text=f"accepted drafts{cut}", row=1, col=3)
 
 
 def _by_depth(figure: go.Figure, trace: Trace) -> None:

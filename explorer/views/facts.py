@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from explorer.insight import percent
 from explorer.trace import Trace
 
+EVEN = 0.05  # a ratio this near to 1 is neither praised nor marked: one paired run does not tell them apart
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -46,10 +48,12 @@ def _per_pass(trace: Trace) -> Fact:
 
 def _speedup(trace: Trace) -> Fact:
     explanation = "Tokens per second over those of the autoregressive lane, prompt pass excluded; not a median of runs."
-    ratio, note = trace.stats.speedup, "measured, one paired run"
+    ratio = trace.stats.speedup
     if ratio is None:
-        return Fact("speedup", "–", "speedup", "no baseline in this run", "plain", explanation)
-    label, tone = ("slower", "bad") if ratio < 1 else ("speedup", "good")
+        note = "no baseline in this run" if trace.baseline is None else "after the first step"
+        return Fact("speedup", "–", "speedup", note, "plain", explanation)
+    tone = "plain" if abs(ratio - 1) < EVEN else "good" if ratio > 1 else "bad"
+    label, note = ("plain speed", "slower: measured, one run") if ratio < 1 else ("speedup", "measured, one paired run")
     return Fact("speedup", f"{ratio:.2f}×", label, note, tone, explanation)
 
 

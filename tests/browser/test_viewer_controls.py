@@ -43,7 +43,7 @@ def test_keys(open_viewer: OpenViewer) -> None:
 
 def test_every_key_in_the_help_sheet_is_one_that_acts(open_viewer: OpenViewer) -> None:
     page, _ = open_viewer(make_trace("eagle2", 3, 10))
-    shown = page.locator(".dtx-help dt").all_text_contents()
+    shown = page.locator(".dtx-help .dtx-keys dt").all_text_contents()
     assert shown == ["←", "→", "Shift + ← →", "Home", "End", "Space", "[  ]", "m", "g", "b", "f", "Esc", "?", "↑ ↓"]
 
 

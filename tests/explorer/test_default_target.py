@@ -55,7 +55,7 @@ def target() -> Target:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_greedy_output_equals_transformers_on_twelve_prompts(
-    name: str, target: Target, reference: list[list[int]]
+    name: str, target: Target, reference: list[list[int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert len(PROMPTS) == 12
     preset = find_target("smollm2", load_targets())
@@ -73,6 +73,7 @@ def test_greedy_output_equals_transformers_on_twelve_prompts(
             assert divergence.gap is not None
             assert divergence.gap < TINY_GAP, f"{text!r}: {divergence}"
             exceptions.append((text, divergence))
-    print(f"\n{name}: {len(exceptions)} divergences at near-ties {exceptions}, tau {num_tokens / num_passes:.2f}")
+    with capsys.disabled():
+        print(f"\n{name}: {len(exceptions)} divergences at near-ties {exceptions}, tau {num_tokens / num_passes:.2f}")
     if METHODS[name].needs_drafter:
         assert num_tokens > 1.05 * num_passes  # a shipped drafter that is never right would pass for a broken one

@@ -24,7 +24,7 @@ def test_without_a_step_the_run_its_steps_and_the_longest_path(tmp_path, capsys)
     out = draw(trace, tmp_path, capsys)
     assert "eagle2 on SmolLM2" in out and "per pass" in out and "one paired run" in out
     longest = max(trace.steps, key=lambda step: step.num_accepted)
-    assert f"step {longest.index} of 8" in out and "the target's own token" in out
+    assert f"step {longest.index} (number {longest.index + 1} of 8)" in out and "the target's own token" in out
     table = out.split(" emitted ")[1].split(f"step {longest.index} of")[0]
     rows = [line[:5].strip() for line in table.splitlines() if line[:5].strip().isdigit()]
     assert rows == [str(i) for i in range(8)]

@@ -24,10 +24,18 @@ def test_tokens_per_pass_with_and_without_the_targets_own() -> None:
 
 def test_a_slowdown_is_called_one() -> None:
     fact = of(with_stats(make_trace(), speedup=0.826))["speedup"]
-    assert (fact.value, fact.label, fact.tone) == ("0.83×", "slower", "bad")
+    assert (fact.value, fact.label, fact.tone) == ("0.83×", "plain speed", "bad")
+    assert fact.note.startswith("slower")
     fact = of(with_stats(make_trace(), speedup=1.414))["speedup"]
     assert (fact.value, fact.label, fact.tone) == ("1.41×", "speedup", "good")
-    assert of(with_stats(make_trace(), speedup=None))["speedup"].value == "–"
+    for even in (0.96, 1.04):
+        assert of(with_stats(make_trace(), speedup=even))["speedup"].tone == "plain"
+
+
+def test_a_missing_speedup_says_why() -> None:
+    waiting = with_stats(make_trace(), speedup=None)
+    assert (of(waiting)["speedup"].value, of(waiting)["speedup"].note) == ("–", "after the first step")
+    assert of(replace(waiting, baseline=None))["speedup"].note == "no baseline in this run"
 
 
 def test_speed_both_ways_and_time_to_first_token() -> None:
