@@ -30,8 +30,8 @@ GOLDEN = TargetPreset(
     "golden", "Tiny golden target", str(GOLDENS / "base_a"), drafters={"eagle2": str(GOLDENS / "eagle_bias")}
 )
 HOSTILE_PROMPT = "<img src=x onerror=window.__x=1> ${window.__x=1} {{x}} ` </textarea><script>window.__x=1</script>"
-STEP_MS = 120
-expect.set_options(timeout=30_000)  # a busy machine is slow, not wrong
+STEP_MS = 250  # the whole run takes ten seconds: time enough to stop it
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="module")
