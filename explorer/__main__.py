@@ -49,7 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         args = build_parser().parse_args(arguments)
         code: int = args.run(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by whoever started us
+            sys.stdout.flush()
         return code
     except ExplorerError as error:
         print(one_line(str(error)), file=sys.stderr)
@@ -61,6 +62,10 @@ def main(arguments: list[str] | None = None) -> int:
         # Whoever read the output has enough; the interpreter must not complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except OSError as error:  # the terminal or the file behind it; every other file's errors are told by its reader
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        print(f"the output cannot be written: {error.strerror or error}", file=sys.stderr)
+        return MISTAKE
 
 
 def one_line(text: str) -> str:

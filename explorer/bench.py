@@ -47,6 +47,8 @@ def run_bench(
     bench = _Bench()
     lanes = [*([GENERATE] if has_generate else []), *(request.method for request in requests)]
     by_method = {request.method: request for request in requests}
+    for request in requests:  # what does not load or resolve is said before anything is measured
+        bench.prepare(dataclasses.replace(request, prompt=questions[0].text))
     num_all, num_done = len(questions) * len(lanes), 0
     for number, question in enumerate(questions):
         turn = number % len(lanes)
@@ -78,7 +80,7 @@ class _Bench:
 
     def decode(self, request: RunRequest, question: Question) -> Measurement:
         """One of our methods, warmed up."""
-        run = self._prepare(request)
+        run = self.prepare(request)
         decoding = warm_decoding(run, run.method)
         decoding.prefill()
         steps = list(decoding.steps())
@@ -122,7 +124,8 @@ class _Bench:
         output: list[int] = written[0, len(ids) :].tolist()  # waits for the device
         return (time.perf_counter() - started) * 1e3, output
 
-    def _prepare(self, request: RunRequest) -> Run:
+    def prepare(self, request: RunRequest) -> Run:
+        """Everything a run needs, loaded and resolved; raises ExplorerError subclasses."""
         preparing = prepare_run(request, check_request(request), self._store)
         while True:
             try:

@@ -14,6 +14,7 @@ from explorer.errors import TraceError
 T = TypeVar("T")
 
 MAX_DEPTH = 32  # of free JSON values (settings, extra)
+MAX_FREE_VALUES = 10_000  # in one object of them; Medusa's lists of ten are some hundreds
 MAX_INTEGER = 2**63 - 1
 
 
@@ -67,6 +68,8 @@ def _container(origin: type, arguments: tuple[Any, ...], raw: Any, where: str) -
     if origin is dict:
         if not isinstance(raw, dict):
             raise TraceError(f"{where}: expected an object, found {_kind(raw)}")
+        if arguments[1] is Any and (count := _count(raw)) > MAX_FREE_VALUES:
+            raise TraceError(f"{where}: at most {MAX_FREE_VALUES} values are read, found {count}")
         return {_writable(key, where): _value(arguments[1], item, f"{where}.{key}") for key, item in raw.items()}
     if not isinstance(raw, list):
         raise TraceError(f"{where}: expected a list, found {_kind(raw)}")
@@ -104,6 +107,17 @@ def _plain(raw: Any, where: str, depth: int) -> Any:
     if isinstance(raw, list):
         return [_plain(item, f"{where}[{i}]", depth - 1) for i, item in enumerate(raw)]
     return _writable(raw, where)
+
+
+def _count(raw: Any) -> int:
+    """Values inside a free JSON value, itself included."""
+    count, waiting = 0, [raw]
+    while waiting:
+        item = waiting.pop()
+        count += 1
+        if isinstance(item, dict | list):
+            waiting += item.values() if isinstance(item, dict) else item
+    return count
 
 
 def _kind(raw: Any) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from explorer.trace import Label, Step
+from explorer.trace import DrawRecord, Label, Step
 
 MISS_CLASSES = ("not_drafted", "pruned", "elsewhere", "outranked", "sampled")
 QUOTE_LENGTH = 24  # characters of a token label inside a sentence
@@ -79,68 +79,96 @@ def attention_sentences(step: Step) -> list[str]:
 def row_sentences(step: Step, vocab: Mapping[str, Label]) -> RowSentences:
     """One sentence per row that says why it has its state; rows that share a reason share the sentence."""
     texts: dict[str, int] = {}
-    draws = {draw.row: i for i, draw in enumerate(step.draws)}
+    facts = _Facts.of(step, vocab)
     index = []
     for row, state in enumerate(step.tree.state):
-        if state in ("accepted", "rejected") and row in draws and step.draws[draws[row]].uniform is not None:
-            text = _drawn(step, draws[row])
+        draw = facts.draws.get(row)
+        if state in ("accepted", "rejected") and draw is not None and draw.uniform is not None:
+            text = _drawn(draw)
         else:
-            text = _REASONS[state](step, row, vocab)
+            text = _REASONS[state](facts, row)
         index.append(texts.setdefault(text, len(texts)))
     return RowSentences(list(texts), index)
 
 
-def _drawn(step: Step, draw_index: int) -> str:
-    draw = step.draws[draw_index]
+@dataclass(frozen=True)
+class _Facts:
+    """A step with what its rows' sentences look up, made once: a hostile file may have thousands of rows.
+
+    stop [N]: for each row the nearest ancestor that is not unreachable. taken: parent -> its child on the path.
+    """
+
+    step: Step
+    vocab: Mapping[str, Label]
+    draws: dict[int, DrawRecord]
+    stop: list[int]
+    taken: dict[int, int]
+
+    @classmethod
+    def of(cls, step: Step, vocab: Mapping[str, Label]) -> _Facts:
+        draws: dict[int, DrawRecord] = {}
+        for draw in step.draws:
+            draws.setdefault(draw.row, draw)
+        stop: list[int] = []
+        for parent in step.tree.parent:
+            is_deeper = parent > 0 and step.tree.state[parent] == "unreachable"
+            stop.append(stop[parent] if is_deeper else parent)
+        taken = {step.tree.parent[row]: row for row in step.path if row > 0}
+        return cls(step, vocab, draws, stop, taken)
+
+    def threshold(self, row: int) -> float | None:
+        """Of the test that was made on a row, if it had one."""
+        return self.draws[row].threshold if row in self.draws else None
+
+
+def _drawn(draw: DrawRecord) -> str:
     sign, verdict = ("below", "Accepted") if draw.accepted else ("above", "Rejected")
     chance = "–" if draw.prob is None else f"{draw.prob:.3g}"
     return f"{verdict}: the draw {draw.uniform:.3g} is {sign} the acceptance probability {chance}."
 
 
-def _root_reason(step: Step, _row: int, _vocab: Mapping[str, Label]) -> str:
-    chosen = "the prompt pass" if step.index == 0 else f"step {step.index}"
+def _root_reason(facts: _Facts, _row: int) -> str:
+    index = facts.step.index
+    chosen = "the prompt pass" if index == 0 else f"step {index}"
     return f"The last token of the output, chosen by {chosen}. It is not in the KV cache yet: this pass writes it."
 
 
-def _accepted_reason(step: Step, row: int, vocab: Mapping[str, Label]) -> str:
-    threshold = next((draw.threshold for draw in step.draws if draw.row == row), None)
+def _accepted_reason(facts: _Facts, row: int) -> str:
+    tree, threshold = facts.step.tree, facts.threshold(row)
     if threshold is not None:
         return f"Accepted: its target probability is above the threshold {threshold:.3g}."
-    parent = quote(vocab, step.tree.token[step.tree.parent[row]])
-    return f"Accepted: after {parent} it is the target's first choice ({percent(step.tree.target_prob[row])})."
+    parent = quote(facts.vocab, tree.token[tree.parent[row]])
+    return f"Accepted: after {parent} it is the target's first choice ({percent(tree.target_prob[row])})."
 
 
-def _rejected_reason(step: Step, row: int, vocab: Mapping[str, Label]) -> str:
-    threshold = next((draw.threshold for draw in step.draws if draw.row == row), None)
+def _rejected_reason(facts: _Facts, row: int) -> str:
+    tree, threshold = facts.step.tree, facts.threshold(row)
     if threshold is not None:
         return f"Rejected: its target probability is below the threshold {threshold:.3g}."
-    parent = step.tree.parent[row]
-    after = quote(vocab, step.tree.token[parent])
-    top = step.tree.target_top[parent]
+    parent = tree.parent[row]
+    after, top = quote(facts.vocab, tree.token[parent]), tree.target_top[parent]
     if not top:
         return f"Rejected: after {after} the target wanted another token."
-    return f"Rejected: after {after} the target wanted {quote(vocab, top[0][0])} ({percent(top[0][1])})."
+    return f"Rejected: after {after} the target wanted {quote(facts.vocab, top[0][0])} ({percent(top[0][1])})."
 
 
-def _untried_reason(step: Step, row: int, vocab: Mapping[str, Label]) -> str:
-    if step.tree.accept_prob[row] is not None:
+def _untried_reason(facts: _Facts, row: int) -> str:
+    tree = facts.step.tree
+    if tree.accept_prob[row] is not None:
         return "It passes the test, but a longer path was chosen."
-    parent = step.tree.parent[row]
-    taken = next((r for r in step.path if r > 0 and step.tree.parent[r] == parent), None)
+    taken = facts.taken.get(tree.parent[row])
     if taken is None:
         return "Never tested: the walk ended before it."
-    return f"Never tested: its sibling {quote(vocab, step.tree.token[taken])} was accepted first."
+    return f"Never tested: its sibling {quote(facts.vocab, tree.token[taken])} was accepted first."
 
 
-def _unreachable_reason(step: Step, row: int, vocab: Mapping[str, Label]) -> str:
-    ancestor = step.tree.parent[row]
-    while ancestor > 0 and step.tree.state[ancestor] == "unreachable":
-        ancestor = step.tree.parent[ancestor]
-    state = "rejected" if step.tree.state[ancestor] == "rejected" else "not taken"
-    return f"Never tested: it hangs below {quote(vocab, step.tree.token[ancestor])}, which was {state}."
+def _unreachable_reason(facts: _Facts, row: int) -> str:
+    tree, ancestor = facts.step.tree, facts.stop[row]
+    state = "rejected" if tree.state[ancestor] == "rejected" else "not taken"
+    return f"Never tested: it hangs below {quote(facts.vocab, tree.token[ancestor])}, which was {state}."
 
 
-def _window_reason(_step: Step, _row: int, _vocab: Mapping[str, Label]) -> str:
+def _window_reason(_facts: _Facts, _row: int) -> str:
     return "Window row: it rides along to find new n-grams and is never accepted."
 
 

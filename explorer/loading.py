@@ -101,7 +101,10 @@ def drafter_source(request: RunRequest, preset: TargetPreset) -> str | None:
             f"no drafter is known for {request.method} on target {preset.name}: name one with --drafter DIR_OR_ID"
         )
     inside = repo_path(source)
-    return str(inside) if not Path(source).expanduser().is_dir() and inside.is_dir() else source
+    try:
+        return str(inside) if not Path(source).expanduser().is_dir() and inside.is_dir() else source
+    except (OSError, RuntimeError, ValueError):  # no path at all: the loader says so
+        return source
 
 
 def fetch_default_target() -> Iterator[Status]:

@@ -56,18 +56,16 @@ class ResultsFile:
         self._path = path
         self.measurements: list[Measurement] = []
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             lines = self._whole_lines() if path.exists() else []
-            if not lines:
-                self._append({"bench": head})
-            elif json.loads(lines[0]) != {"bench": json.loads(json.dumps(head))}:
+            self._head = None if lines else {"bench": head}  # written with the first measurement, not before
+            if lines and json.loads(lines[0]) != {"bench": json.loads(json.dumps(head))}:
                 raise SettingError(
                     f"{path} holds results of other settings, a target or questions: choose another --out"
                 )
             self.measurements = [decode(Measurement, json.loads(line), "measurement") for line in lines[1:]]
         except OSError as error:
             raise SettingError(f"{path} cannot be written: {error.strerror or error}") from error
-        except (ValueError, TraceError) as error:
+        except (ValueError, RecursionError, TraceError) as error:
             raise SettingError(f"{path} is no results file of this program ({error}): choose another --out") from error
 
     def __contains__(self, key: tuple[str, str]) -> bool:
@@ -75,6 +73,10 @@ class ResultsFile:
 
     def add(self, measurement: Measurement) -> None:
         """Write one measurement to the disk before returning."""
+        if self._head is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._append(self._head)
+            self._head = None
         self._append(encode(measurement))
         self.measurements.append(measurement)
 

@@ -22,7 +22,7 @@ class Question:
 def read_questions(path: Path) -> list[Question]:
     """The questions of a file in its order; PromptError names the line that cannot be read."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise PromptError(f"the questions {path} cannot be read: {reason}") from error
@@ -31,6 +31,8 @@ def read_questions(path: Path) -> list[Question]:
     questions = [read(line, f"{path}:{number}", number) for number, line in enumerate(lines, 1) if line.strip()]
     if not questions:
         raise PromptError(f"the questions {path} hold no prompt: give JSON lines with turns, or a prompt a line")
+    if len({question.id for question in questions}) < len(questions):
+        raise PromptError(f"the questions {path} have a question_id twice: give each its own")
     return questions
 
 
@@ -58,13 +60,13 @@ def select(
 def _from_json(line: str, where: str, _number: int) -> Question:
     try:
         raw = json.loads(line)
-        turn = raw["turns"][0]
-        found = Question(str(raw["question_id"]), str(raw.get("category", "all")), turn)
+        turn: object = raw["turns"][0] if isinstance(raw["turns"], list) else None
+        question_id, category = str(raw["question_id"]), str(raw.get("category", "all"))
     except (ValueError, RecursionError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise PromptError(f"{where}: expected JSON with question_id, category and turns ({error!r})") from error
-    if not isinstance(turn, str) or not turn.strip():
-        raise PromptError(f"{where}: the first turn must be text")
-    return found
+    if not isinstance(turn, str) or not turn.strip() or any("\ud800" <= char <= "\udfff" for char in turn):
+        raise PromptError(f"{where}: turns must be a list that begins with text")
+    return Question(question_id, category, turn)
 
 
 def _from_text(line: str, _where: str, number: int) -> Question:

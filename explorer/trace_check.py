@@ -21,6 +21,7 @@ PLAIN_REASONS = ("fallback", "context_limit", "no_draft")
 STOPS = ("eos", "max_new_tokens", "context_limit", "cancelled", "non_finite", "error")
 LABEL_KINDS = ("text", "space", "special", "bytes")
 
+MAX_ROWS = 4096  # of a tree and of its ghosts; the settings of our own methods end far below
 ROUNDING = 1e-5  # float32 softmax values may exceed 1 by rounding
 
 
@@ -61,6 +62,9 @@ def used_ids(step: Step) -> set[int]:
 
 def _check_step(step: Step, root: int, where: str) -> None:
     tree, num_rows = step.tree, len(step.tree)
+    for name, count in (("tree", num_rows), ("ghosts", len(step.ghosts)), ("draws", len(step.draws))):
+        if count > MAX_ROWS:
+            _fail(f"{where}.{name}", f"at most {MAX_ROWS} rows are read, found {count}")
     _check_tree(tree, f"{where}.tree")
     if tree.token[0] != root:
         _fail(f"{where}.tree.token[0]", f"the root must be the last output token, {root}, found {tree.token[0]}")

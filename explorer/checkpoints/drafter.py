@@ -53,6 +53,8 @@ def require_floats(report: Report, tensors: Mapping[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         if not tensor.is_floating_point():
             report.add(f"{name} is {str(tensor.dtype).removeprefix('torch.')}, expected floating point")
+        elif tensor.layout is not torch.strided:
+            report.add(f"{name} is a {str(tensor.layout).removeprefix('torch.')} tensor, expected a dense one")
 
 
 def fill(module: nn.Module, tensors: Mapping[str, Tensor], target: TargetFacts) -> nn.Module:

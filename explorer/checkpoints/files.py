@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +32,9 @@ def quiet() -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.set_verbosity(verbosity)
         if had_bars:
@@ -42,7 +45,9 @@ def quiet() -> Iterator[None]:
 def parsing(what: str) -> Iterator[None]:
     """Turn whatever a parser raises on broken or hostile files into one CheckpointError; wraps only such calls."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of parsers about what they read; errors are told
+            yield
     except ExplorerError:
         raise
     except torch.OutOfMemoryError as error:

@@ -18,6 +18,7 @@ from explorer.errors import CheckpointError, DeviceError, FetchError
 # Tensors that are no part of the target: Medusa-2 stores its heads in the model's own files, and old Llama
 # checkpoints store rotary frequencies that are computed today.
 _NOT_THE_TARGETS = re.compile(r"medusa_head\.|.*rotary_emb\.inv_freq$")
+DEVICE_TYPES = ("cpu", "cuda", "mps")
 _TURN_MARK = "end-of-turn-probe"
 
 
@@ -68,10 +69,11 @@ def choose_device(device: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
-        torch.empty(0, device=chosen)
+        if chosen.type in DEVICE_TYPES:
+            torch.empty(0, device=chosen)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise DeviceError(f"device {device!r} is not usable here ({brief(error)}): choose auto or cpu") from error
-    if chosen.type not in ("cpu", "cuda", "mps"):
+    if chosen.type not in DEVICE_TYPES:
         raise DeviceError(f"device {device!r} is not supported: choose auto, cpu or cuda")
     return chosen
 

@@ -71,10 +71,13 @@ def run(args: argparse.Namespace) -> int:
         limit=args.limit,
     )
     from explorer.bench import run_bench  # torch and transformers
+    from explorer.config import resolve
+    from explorer.loading import method_class
     from explorer.run_setup import check_request
 
     for request in requests:
         check_request(request)
+        resolve(method_class(request).Settings, {k: v for k, v in request.settings.items() if k != "preset"})
     head = _head(args, methods, [question.id for question in questions])
     results = ResultsFile(args.out / "results.jsonl", head)
     _say_load("before")

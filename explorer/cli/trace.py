@@ -124,10 +124,10 @@ def check_writable(path: Path) -> None:
     """Refuse an output file that could not be written, before minutes are spent on its content."""
     if not path.name.endswith(ENDINGS):
         raise SettingError(f"--out {path} must end in {' or '.join(ENDINGS)}")
-    if path.is_dir():
-        raise SettingError(f"--out {path} is a directory: name a file")
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
     try:
+        if path.is_dir():
+            raise SettingError(f"--out {path} is a directory: name a file")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -28,7 +28,7 @@ class AppOptions:
     max_waiting: int = 16
     max_kept_runs: int = 32
     max_upload_mb: int = 8
-    max_upload_unpacked_mb: int = 32
+    max_upload_unpacked_mb: int = 8
 
     def target(self, name: object) -> TargetPreset:
         """The allowed preset of that name; raises SettingError for any other."""

@@ -53,7 +53,7 @@ class Library:
         return len(self._recordings)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._recordings
+        return isinstance(name, str) and name in self._recordings
 
     def __getitem__(self, name: str) -> Recording:
         return self._recordings[name]

@@ -1,9 +1,9 @@
 """The client-side step viewer: its data (view JSON), and its JavaScript and style sheet as strings.
 
-View JSON is a function of the trace: places from explorer.views.facts import facts
-from explorer.views.layout, sentences from explorer.insight, columns from
-the record with probabilities rounded to four significant digits. The JavaScript only paints it, folds branches and
-moves a cursor. Token text travels as data and is drawn with textContent; no template and no style sheet holds any.
+View JSON is a function of the trace: headline numbers from explorer.views.facts, places from explorer.views.layout,
+sentences from explorer.insight, columns from the record with probabilities rounded to four significant digits. The
+JavaScript only paints it, folds branches and moves a cursor. Token text travels as data and is drawn with textContent;
+no template and no style sheet holds any.
 
 The host page supplies an adapter {element, load(from), onChange(callback), emit(name, data), scheme}:
 ``viewer_source()`` defines ``mountViewer(adapter)``, ``viewer_js()`` also mounts it inside gr.HTML's js_on_load. The

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.codec import MAX_DEPTH, decode, encode
+from explorer.codec import MAX_DEPTH, MAX_FREE_VALUES, decode, encode
 from explorer.errors import TraceError
+from explorer.trace import from_json, to_json
+from tests.support.traces import make_trace
 
 
 @dataclass(frozen=True)
@@ -85,3 +88,10 @@ def test_free_values_may_not_be_endlessly_deep() -> None:
         deep = [deep]
     with pytest.raises(TraceError, match="nested deeper"):
         decode(Whole, {"count": 1, "leaves": [], "extra": {"a": deep}}, "whole")
+
+
+def test_free_values_are_bounded_in_number() -> None:
+    raw = json.loads(to_json(make_trace(steps=2)))
+    raw["steps"][0]["extra"] = {"x": [[]] * (MAX_FREE_VALUES + 1)}
+    with pytest.raises(TraceError, match=r"extra: at most"):
+        from_json(json.dumps(raw))

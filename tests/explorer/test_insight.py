@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from explorer import insight
+from explorer.insight import row_sentences
 from explorer.trace import DrawRecord, GhostColumns, Label, Step, StepTimes, TreeColumns
 from tests.support.traces import make_trace
 
@@ -186,3 +187,18 @@ def test_every_row_of_every_method_has_a_sentence(method: str, acceptance: str) 
         assert all(text.endswith(".") for text in found.texts)
         assert len(set(found.texts)) == len(found.texts)
         assert insight.step_sentence(step, trace.vocab).endswith(".")
+
+
+def test_thousands_of_unreachable_rows_name_their_common_ancestor_without_walking_to_it() -> None:
+    step = next(step for step in make_trace("eagle2", 12, 40).steps if "unreachable" in step.tree.state)
+    row = step.tree.state.index("unreachable")
+    count = 3000
+    tree = replace(
+        step.tree,
+        parent=step.tree.parent + list(range(len(step.tree) - 1, len(step.tree) - 1 + count)),
+        token=step.tree.token + [step.tree.token[row]] * count,
+        state=step.tree.state + ["unreachable"] * count,
+    )
+    tree.parent[len(step.tree)] = row
+    sentences = row_sentences(replace(step, tree=tree), {})
+    assert {sentences.index[row]} == set(sentences.index[len(step.tree) :])

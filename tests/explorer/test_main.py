@@ -116,6 +116,21 @@ def test_a_broken_pipe_is_quiet(trace_file):
     assert done.returncode in (0, 1) and done.stderr == ""
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk_behind_the_output_is_one_line(trace_file):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "explorer", "show", str(trace_file)],
+            cwd=repo_path(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("the output cannot be written") and done.stderr.count("\n") == 1
+
+
 def test_a_narrow_encoding_ends_nothing(trace_file):
     done = run("show", trace_file, env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert done.returncode == 0 and done.stderr == ""

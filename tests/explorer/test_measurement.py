@@ -43,6 +43,7 @@ def test_a_kill_at_any_byte_costs_at_most_one_measurement(tmp_path: Path) -> Non
         path.write_bytes(whole[:size])
         again = ResultsFile(path, HEAD)
         assert len(again.measurements) == max(sum(end <= size for end in ends) - 1, 0)
+        assert path.read_bytes() == whole[: max((end for end in ends if end <= size), default=0)]
         again.add(measured("9"))
         assert ResultsFile(path, HEAD).measurements[-1] == measured("9")
 
@@ -56,7 +57,15 @@ def test_results_of_another_benchmark_are_not_touched(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("text", ["hello\n", "[]\n", '{"bench": {"target": "t", "methods": ["a"]}}\n{}\n'])
+def test_nothing_is_written_before_something_was_measured(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "r.jsonl"
+    ResultsFile(path, HEAD)
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["hello\n", "[]\n", "[" * 100_000 + "\n", '{"bench": {"target": "t", "methods": ["a"]}}\n{}\n']
+)
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text(text, encoding="utf-8")

@@ -39,6 +39,24 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: str) -> None:
         read_questions(write(tmp_path, "q.jsonl", line))
 
 
+@pytest.mark.parametrize("turns", ["hello", {"0": "a"}, ["\ud800"], [""], None])
+def test_turns_must_begin_with_text(tmp_path: Path, turns: object) -> None:
+    with pytest.raises(PromptError, match=r"q\.jsonl:1"):
+        read_questions(write(tmp_path, "q.jsonl", json.dumps({"question_id": 1, "turns": turns})))
+
+
+def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
+    line = json.dumps({"question_id": 1, "turns": ["a\u2028b"]}, ensure_ascii=False)
+    assert read_questions(write(tmp_path, "q.jsonl", line))[0].text == "a\u2028b"
+    assert len(read_questions(write(tmp_path, "q.txt", "one\x0cpage"))) == 1
+
+
+def test_a_question_id_given_twice_is_refused(tmp_path: Path) -> None:
+    line = json.dumps({"question_id": 1, "turns": ["a"]})
+    with pytest.raises(PromptError, match="twice"):
+        read_questions(write(tmp_path, "q.jsonl", line, line))
+
+
 def test_missing_and_empty_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match="cannot be read"):
         read_questions(tmp_path / "none.txt")

@@ -7,7 +7,7 @@ import pytest
 
 from explorer.errors import TraceError
 from explorer.trace import from_json, to_json
-from explorer.trace_check import used_ids
+from explorer.trace_check import MAX_ROWS, used_ids
 from tests.support.traces import make_trace
 
 _TRACE = next(
@@ -102,3 +102,13 @@ def test_used_ids_cover_every_column():
     assert {step.next_token, *step.tree.token, *step.ghosts.token} <= shown
     assert {t for top in step.tree.target_top if top for t, _ in top} <= shown
     assert {t for draw in step.draws for t, _ in draw.residual_top} <= shown
+
+
+def test_trees_far_beyond_any_setting_are_refused() -> None:
+    trace = make_trace("eagle2", steps=2)
+    raw = json.loads(to_json(trace))
+    tree = raw["steps"][0]["tree"]
+    for column in tree.values():
+        column += [column[-1]] * MAX_ROWS
+    with pytest.raises(TraceError, match=rf"steps\[0\]\.tree: at most {MAX_ROWS} rows"):
+        from_json(json.dumps(raw))

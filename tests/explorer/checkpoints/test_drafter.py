@@ -9,7 +9,9 @@ import torch
 from torch import nn
 
 from explorer.checkpoints import drafter
-from explorer.checkpoints.drafter import describe, fill, name_of
+from explorer.checkpoints.drafter import describe, fill, name_of, require_floats
+from explorer.checkpoints.files import Report
+from explorer.errors import CheckpointError
 from tests.support.checkpoints import Facts
 
 
@@ -31,6 +33,14 @@ def test_only_weights_are_cast() -> None:
     assert module.table.dtype == torch.float32
     assert not module.training
     assert not any(parameter.requires_grad for parameter in module.parameters())
+
+
+def test_weights_must_be_dense_floating_point() -> None:
+    report = Report("drafter")
+    require_floats(report, {"good": torch.ones(2, 2), "ids": torch.ones(2).long(), "odd": torch.ones(2, 2).to_sparse()})
+    with pytest.raises(CheckpointError, match=r"ids is int64.*odd is a sparse_coo tensor") as caught:
+        report.raise_if_any()
+    assert "good" not in str(caught.value)
 
 
 def test_size_is_that_of_the_own_parameters() -> None:

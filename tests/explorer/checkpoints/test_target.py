@@ -157,7 +157,7 @@ def test_the_default_target_must_be_fetched_first(tmp_path: Path, monkeypatch: p
         load_target("smollm2", device="cpu")
 
 
-@pytest.mark.parametrize("device", ["tpu9", "cuda:99", "", "meta", "cpu:x"])
+@pytest.mark.parametrize("device", ["tpu9", "cuda:99", "", "meta", "cpu:x", "hpu", "privateuseone"])
 def test_devices_that_are_not_here(device: str) -> None:
     with pytest.raises(DeviceError, match="choose auto"):
         choose_device(device)

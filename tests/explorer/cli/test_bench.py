@@ -60,6 +60,7 @@ def test_a_second_run_measures_only_what_is_missing(questions: Path, tmp_path: P
         (["--categories", "poetry"], "there are: all"),
         (["--set", "magic=1"], "no method has it"),
         (["--methods", "eagle2", "--max-new-tokens", "0"], "max_new_tokens must be at least 1"),
+        (["--methods", "eagle2", "--set", "eagle2.depth=x"], "depth must be a whole number"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
