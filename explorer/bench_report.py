@@ -164,5 +164,6 @@ _SHARES = [(name, _share(name)) for name in ("draft", "verify", "commit", "other
 
 
 def _table(columns: list[tuple[str, Show]], rows: dict[str, Any]) -> list[str]:
-    lines = ["| method | " + " | ".join(name for name, _ in columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    heads = (name.replace("|", "\\|").replace("<", "&lt;") for name, _ in columns)  # categories come from files
+    lines = ["| method | " + " | ".join(heads) + " |", "|---" * (len(columns) + 1) + "|"]
     return lines + [f"| {name} | " + " | ".join(show(row) for _, show in columns) + " |" for name, row in rows.items()]

@@ -60,3 +60,8 @@ def test_a_single_token_has_no_speed() -> None:
     report = build_report(HEAD, [PLAIN, alone])
     assert report["methods"]["eagle2"]["tokens_per_second"] is None
     assert "–" in to_markdown(report)
+
+
+def test_a_category_cannot_break_the_table() -> None:
+    text = to_markdown(build_report(HEAD, [replace(PLAIN, category="a|<script>")]))
+    assert "| method | a\\|&lt;script> |" in text
