@@ -101,17 +101,16 @@ def test_ctrl_c_is_130(monkeypatch, capsys):
     assert capsys.readouterr().err == "interrupted\n"
 
 
+def show_into(output, trace_file):
+    """``show`` with its standard output going to a descriptor or file."""
+    command = [sys.executable, "-m", "explorer", "show", str(trace_file)]
+    return subprocess.run(command, cwd=repo_path(), stdout=output, stderr=subprocess.PIPE, text=True, timeout=120)
+
+
 def test_a_broken_pipe_is_quiet(trace_file):
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(
-        [sys.executable, "-m", "explorer", "show", str(trace_file)],
-        cwd=repo_path(),
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=120,
-    )
+    done = show_into(writer, trace_file)
     os.close(writer)
     assert done.returncode in (0, 1) and done.stderr == ""
 
@@ -119,14 +118,7 @@ def test_a_broken_pipe_is_quiet(trace_file):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_a_full_disk_behind_the_output_is_one_line(trace_file):
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "explorer", "show", str(trace_file)],
-            cwd=repo_path(),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=120,
-        )
+        done = show_into(full, trace_file)
     assert done.returncode == 2
     assert done.stderr.startswith("the output cannot be written") and done.stderr.count("\n") == 1
 

@@ -48,3 +48,22 @@ def replay(target: Target, method: Method, prompt: list[int], num_rounds: int) -
         target.commit(verdict.path)
         method.update(verdict, output)
         root = verdict.next_token
+
+
+def assert_static_run(target: Target, method: Method, figures: dict[str, Any], run: dict[str, Any]) -> None:
+    """Every round over a static tree equals the original's: rows, tokens, target choices, what was committed."""
+    new_tokens: list[int] = []
+    prompt = figures["prompts"][run["prompt"]]["ids"]
+    rounds = replay(target, method, prompt, len(run["rounds"]))
+    for expected, (draft, output, verdict) in zip(run["rounds"], rounds, strict=True):
+        tree = draft.tree()
+        assert target.length == expected["L"]
+        assert tree.parent_list == figures["tree"]["parents"]
+        assert [tree.token_list[row] for row in verdict.path] == expected["committed"]
+        assert verdict.next_token == expected["next_root"]
+        new_tokens += expected["committed"]
+        if expected["tie_gap"] >= TIE_GAP:
+            assert tree.token_list == expected["tokens"]
+            assert output.logits.argmax(-1).tolist() == expected["target_argmax"]
+    new_tokens.append(run["rounds"][-1]["next_root"])
+    assert new_tokens[: len(run["output"])] == run["output"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from explorer.checkpoints.eagle import load_eagle
 from explorer.methods.eagle1 import Eagle1, Eagle1Settings
-from tests.support.goldens import FOLDER, TIE_GAP, golden, golden_target, replay
+from tests.support.goldens import FOLDER, assert_static_run, golden, golden_target, replay
 from tests.support.tiny import tiny_drafter, tiny_target
 
 
@@ -14,21 +14,7 @@ def test_every_round_equals_the_original() -> None:
     figures = golden("eagle1__eagle_bias")
     for run in figures["runs"]:
         method = Eagle1(target, drafter, Eagle1Settings())
-        new_tokens: list[int] = []
-        prompt = figures["prompts"][run["prompt"]]["ids"]
-        rounds = replay(target, method, prompt, len(run["rounds"]))
-        for expected, (draft, output, verdict) in zip(run["rounds"], rounds, strict=True):
-            tree = draft.tree()
-            assert target.length == expected["L"]
-            assert tree.parent_list == figures["tree"]["parents"]
-            assert [tree.token_list[row] for row in verdict.path] == expected["committed"]
-            assert verdict.next_token == expected["next_root"]
-            new_tokens += expected["committed"]
-            if expected["tie_gap"] >= TIE_GAP:
-                assert tree.token_list == expected["tokens"]
-                assert output.logits.argmax(-1).tolist() == expected["target_argmax"]
-        new_tokens.append(expected["next_root"])
-        assert new_tokens[: len(run["output"])] == run["output"]
+        assert_static_run(target, method, figures, run)
 
 
 def test_only_nodes_with_children_are_forwarded() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from explorer.checkpoints.medusa import load_medusa
 from explorer.methods.medusa import Medusa, MedusaSettings
-from tests.support.goldens import FOLDER, TIE_GAP, golden, golden_target, replay
+from tests.support.goldens import FOLDER, assert_static_run, golden, golden_target, replay
 
 
 @pytest.mark.parametrize(("base", "name"), [("base_a", "medusa_a"), ("base_b", "medusa_b"), ("medusa_c", "medusa_c")])
@@ -18,20 +18,7 @@ def test_every_greedy_round_equals_the_original(base: str, name: str) -> None:
     assert runs
     for run in runs:
         method = Medusa(target, heads, MedusaSettings("mc_sim_7b_63", 64))
-        new_tokens: list[int] = []
-        rounds = replay(target, method, figures["prompts"][run["prompt"]]["ids"], len(run["rounds"]))
-        for expected, (draft, output, verdict) in zip(run["rounds"], rounds, strict=True):
-            tree = draft.tree()
-            assert target.length == expected["L"]
-            assert tree.parent_list == figures["tree"]["parents"]
-            assert [tree.token_list[row] for row in verdict.path] == expected["committed"]
-            assert verdict.next_token == expected["next_root"]
-            new_tokens += expected["committed"]
-            if expected["tie_gap"] >= TIE_GAP:
-                assert tree.token_list == expected["tokens"]
-                assert output.logits.argmax(-1).tolist() == expected["target_argmax"]
-        new_tokens.append(expected["next_root"])
-        assert new_tokens[: len(run["output"])] == run["output"]
+        assert_static_run(target, method, figures, run)
 
 
 def test_a_path_shorter_than_its_neighbours_is_never_padded() -> None:
