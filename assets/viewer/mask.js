@@ -53,14 +53,15 @@ function createMask(store, onOrder) {
 
   // What lies behind a row of cells: its label where there is room, the prefix cell, the highlight.
   function drawBand(step, model, row) {
-    const h = shape.cell, mid = h / 2;
-    const label = shape.hasLabels ? svg("text", { class: "dtx-masklabel is-" + model.state[row], x: 0, y: mid,
-      style: "font-size:" + clamp(h * 0.72, 7, 11) + "px" }, ...tspanParts(shorten(store.label(model.token[row]), LABEL_CELLS))) : null;
-    const position = shape.hasLabels ? svg("text", { class: "dtx-maskpos", x: shape.left - 5, y: mid,
-      style: "font-size:" + clamp(h * 0.66, 7, 10) + "px" }, String(step.prefix + model.col[row])) : null;
+    const h = shape.cell, mid = h / 2, place = { x: shape.left, y: 0, width: PREFIX_WIDTH, height: h - shape.inset };
+    if (!shape.hasLabels) return svg("rect", { class: "dtx-band dtx-prefix", "data-row": row, ...place }); // small and many
+    const label = svg("text", { class: "dtx-masklabel is-" + model.state[row], x: 0, y: mid,
+      style: "font-size:" + clamp(h * 0.72, 7, 11) + "px" }, ...tspanParts(shorten(store.label(model.token[row]), LABEL_CELLS)));
+    const position = svg("text", { class: "dtx-maskpos", x: shape.left - 5, y: mid,
+      style: "font-size:" + clamp(h * 0.66, 7, 10) + "px" }, String(step.prefix + model.col[row]));
     return svg("g", { class: "dtx-band", "data-row": row },
       svg("rect", { class: "dtx-rowwash", x: 0, y: 0, width: shape.width, height: h }), label, position,
-      svg("rect", { class: "dtx-prefix", x: shape.left, y: 0, width: PREFIX_WIDTH, height: h - shape.inset }));
+      svg("rect", { class: "dtx-prefix", ...place }));
   }
 
   // Rows and columns to their places in the chosen order.

@@ -5,6 +5,9 @@ const STATE_NAMES = {
   unreachable: "not reached", window: "window", ghost: "pruned", own: "target's own token",
 };
 const GLYPHS = { accepted: "\u2713", rejected: "\u2717", own: "\u2605" };
+// The same signs drawn in a box of 10: text is what costs most in a tree of 60 pills, and fonts may lack them.
+const GLYPH_PATHS = { accepted: "M1 5.5 4 8.5 9 1.5", rejected: "M2 1.5 8 8.5M8 1.5 2 8.5",
+  own: "M5 .3 6.3 3.7 9.9 3.9 7.1 6.2 8 9.7 5 7.7 2 9.7 2.9 6.2 .1 3.9 3.7 3.7z" };
 const METHOD_NAMES = {
   autoregressive: "Autoregressive", medusa: "Medusa", eagle1: "EAGLE-1", eagle2: "EAGLE-2", draft_model: "Draft model",
   jacobi: "Jacobi", lookahead: "Lookahead", prompt_lookup: "Prompt lookup",

@@ -93,7 +93,7 @@ function createTree(store, onResize) {
 
   function drawNode(step, model, node) {
     const state = model.state[node], h = shape.pillHeight, w = shape.pills[model.col[node]];
-    const glyph = GLYPHS[state] || "", start = textStart(state, shape.fontSize);
+    const glyph = GLYPH_PATHS[state], start = textStart(state, shape.fontSize), size = 0.72 * shape.fontSize;
     const cells = Math.max(3, Math.floor((w - start - 4) / shape.cell));
     const text = shorten(store.label(model.token[node]), cells);
     const isRound = state !== "rejected";
@@ -103,7 +103,7 @@ function createTree(store, onResize) {
     },
     svg("rect", { class: "dtx-hit", x: -shape.gap / 2, y: -shape.rowHeight / 2, width: w + shape.gap, height: shape.rowHeight }),
     svg("rect", { class: "dtx-pill", x: 0, y: -h / 2, width: w, height: h, rx: isRound ? h / 2 : 2 }),
-    glyph ? svg("text", { class: "dtx-glyph", x: 5, y: 0 }, glyph) : null,
+    glyph ? svg("path", { class: "dtx-glyph", d: glyph, transform: `translate(5 ${-size / 2}) scale(${size / 10})` }) : null,
     svg("text", { class: "dtx-label", x: start, y: 0 }, ...tspanParts(text)));
     if (shape.view.folded.has(node)) group.append(drawFold(node, w, countBelow(model, node)));
     return group;
