@@ -32,7 +32,7 @@ function createLegend(store, onGhosts, onFold, isFolding) {
     return svg("svg", { class: "dtx-swatch", width: 22, height: 12, "aria-hidden": "true" },
       svg("g", { class: "dtx-node is-" + state, transform: "translate(1 6)" },
         svg("rect", { class: "dtx-pill", x: 0, y: -5, width: 20, height: 10, rx: isRound ? 5 : 1.5 }),
-        GLYPHS[state] ? svg("text", { class: "dtx-glyph", x: 6, y: 0, "font-size": 9 }, GLYPHS[state]) : null));
+        GLYPH_PATHS[state] ? svg("path", { class: "dtx-glyph", d: GLYPH_PATHS[state], transform: "translate(6 -3.2) scale(.64)" }) : null));
   }
 
   const counters = new Map(LEGEND.map((state) => [state, el("b", {}, "")]));
