@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from explorer import runner
+from explorer.__main__ import main
 from explorer.cli import trace as command
 from explorer.errors import PromptError, SettingError, TraceError
 from explorer.runner_events import Finished, Notice, RunRequest, Started, Stepped
 from explorer.trace import Divergence, read_trace
+from tests.support.goldens import FOLDER, golden
 from tests.support.traces import make_trace
 
 
@@ -138,3 +140,31 @@ def test_the_summary_names_a_divergence(tmp_path):
     baseline = replace(trace.baseline, output_equal=False, first_divergence=Divergence(7, 1, 2, 0.00012))
     text = command.summary(replace(trace, baseline=baseline), tmp_path)
     assert "differs from plain decoding from token 7 on" in text and "0.00012" in text
+
+
+@pytest.mark.parametrize(
+    ("method", "base", "drafter", "figures", "settings"),
+    [
+        ("eagle2", "base_a", "eagle_bias", "eagle2__eagle_bias", (10, 3, 4)),
+        ("eagle2", "base_b", "eagle_nobias", "eagle2__eagle_nobias", (60, 5, 10)),
+        ("medusa", "base_a", "medusa_a", "medusa__medusa_a", None),
+        ("medusa", "medusa_c", "medusa_c", "medusa__medusa_c", None),
+    ],
+    ids=["eagle2-bias", "eagle2-nobias", "medusa-a", "medusa-c"],
+)
+def test_published_layouts_give_the_originals_output(tmp_path, method, base, drafter, figures, settings):
+    found = golden(figures)
+    values = dict(zip(("total_tokens", "depth", "top_k"), settings or (), strict=False))
+    runs = [
+        run
+        for run in found["runs"]
+        if tuple(run.get("setting", settings or ())) == (settings or ()) and run.get("temperature", 0) == 0
+    ]
+    for run in runs[:2]:
+        path = tmp_path / f"{run['prompt']}-{run['mode']}.json"
+        ids = ",".join(map(str, found["prompts"][run["prompt"]]["ids"]))
+        arguments = ["trace", "--method", method, "--prompt-ids", ids, "--max-new-tokens", "200", "--out", str(path)]
+        arguments += ["--target", str(FOLDER / base), "--drafter", str(FOLDER / drafter), "--no-baseline"]
+        arguments += [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
+        assert main(arguments + (["--ignore-stop"] if run["mode"] == "noeos" else [])) == 0
+        assert read_trace(path).output.token_ids == run["output"]
