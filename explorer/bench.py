@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
+from explorer.bench_report import AUTOREGRESSIVE, GENERATE
 from explorer.checkpoints.target import load_reference
 from explorer.engine import Decoding
-from explorer.loading import LoadedModels, ModelStore
+from explorer.loading import ModelStore
 from explorer.measurement import Measurement, ResultsFile
 from explorer.metrics import acceptance_histogram, depth_counts
 from explorer.questions import Question
 from explorer.run_setup import Run, check_request, prepare_run
 from explorer.runner import warm_decoding
-from explorer.runner_events import Notice, RunRequest
+from explorer.runner_events import Notice, RunRequest, Status
 from explorer.text import render_prompt
 from explorer.trace import Step
 
-GENERATE = "generate"  # transformers' own greedy decoding of the same weights: the outside baseline
-AUTOREGRESSIVE = "autoregressive"
 NUM_GENERATE_WARM_UP = 4
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class _Bench:
 
     def generate(self, request: RunRequest, question: Question) -> Measurement:
         """transformers' generate: the prompt pass is what a run for one token costs, and is taken off."""
-        models = self._models(request)
+        models = self._finish(self._store.models(request), request)
         target = models.target
         if self._reference is None:
             self._reference = load_reference(self._store.preset(request).source, target.device, target.dtype)
@@ -126,24 +127,18 @@ class _Bench:
 
     def prepare(self, request: RunRequest) -> Run:
         """Everything a run needs, loaded and resolved; raises ExplorerError subclasses."""
-        preparing = prepare_run(request, check_request(request), self._store)
+        return self._finish(prepare_run(request, check_request(request), self._store), request)
+
+    def _finish(self, loading: Generator[Status | Notice, None, T], request: RunRequest) -> T:
+        """What a loading generator returns; its notices are kept for ``take_notices``."""
         while True:
             try:
-                event = next(preparing)
+                event = next(loading)
             except StopIteration as done:
-                run: Run = done.value
-                return run
+                result: T = done.value
+                return result
             if isinstance(event, Notice):
                 self._notices[f"{request.method}: {event.text}"] = None
-
-    def _models(self, request: RunRequest) -> LoadedModels:
-        loading = self._store.models(request)
-        while True:
-            try:
-                next(loading)
-            except StopIteration as done:
-                models: LoadedModels = done.value
-                return models
 
 
 def _measurement(run: Run, question: Question, decoding: Decoding, steps: list[Step]) -> Measurement:

@@ -13,7 +13,8 @@ from typing import Any
 
 from explorer.measurement import Measurement
 
-AUTOREGRESSIVE, GENERATE = "autoregressive", "generate"
+AUTOREGRESSIVE = "autoregressive"
+GENERATE = "generate"  # transformers' own greedy decoding of the same weights: the outside baseline
 _HOW = (
     "tau is pooled over steps. Speeds are medians over prompts with quartiles; a speedup is the median of the ratios "
     "within each prompt, so it need not be the ratio of two medians."

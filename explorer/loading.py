@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, SimpleQueue
 
 from explorer.checkpoints import smollm2
 from explorer.checkpoints.drafter import LoadedDrafter
@@ -21,6 +18,7 @@ from explorer.methods.base import Method
 from explorer.methods.registry import METHODS
 from explorer.runner_events import RunRequest, Status
 from explorer.target import Target
+from explorer.target_fetch import TargetFetch
 from explorer.text import Labeler
 
 LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {
@@ -29,7 +27,6 @@ LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {
     "eagle2": load_eagle,
 }
 MAX_TARGETS = 2  # the least recently used one makes room, with its drafters
-POLL_SECONDS = 0.2
 
 
 @dataclass
@@ -51,6 +48,7 @@ class ModelStore:
     """Loaded models by what was asked for. Only one run may use it at a time."""
 
     def __init__(self) -> None:
+        self.default_target = TargetFetch()
         self._presets = load_targets()
         self._models: OrderedDict[tuple[str, ...], LoadedModels] = OrderedDict()
 
@@ -64,7 +62,7 @@ class ModelStore:
         key = (source, request.device, request.dtype, request.backend)
         if key not in self._models:
             if source == DEFAULT_TARGET and not smollm2.is_fetched():
-                yield from fetch_default_target()
+                yield from self.default_target.wait()
             yield Status("loading the target")
             while len(self._models) >= MAX_TARGETS:
                 self._models.popitem(last=False)
@@ -105,30 +103,3 @@ def drafter_source(request: RunRequest, preset: TargetPreset) -> str | None:
         return str(inside) if not Path(source).expanduser().is_dir() and inside.is_dir() else source
     except (OSError, RuntimeError, ValueError):  # no path at all: the loader says so
         return source
-
-
-def fetch_default_target() -> Iterator[Status]:
-    """Bring the default target here on a thread, with its progress as statuses; raises its FetchError.
-
-    The thread goes on where the run is closed meanwhile: the next run finds the work done, or joins it.
-    """
-    reports: SimpleQueue[Status] = SimpleQueue()
-    failures: list[Exception] = []
-
-    def report(done: int, total: int, stage: str) -> None:
-        reports.put(Status(f"fetching the default target: {stage}", done / total if total else None))
-
-    def fetch() -> None:
-        try:
-            smollm2.fetch(report)
-        except Exception as error:  # noqa: BLE001 - raised again on the run's own thread
-            failures.append(error)
-
-    worker = threading.Thread(target=fetch, name="fetch-default-target", daemon=True)
-    worker.start()
-    while worker.is_alive():
-        with suppress(Empty):
-            yield reports.get(timeout=POLL_SECONDS)
-    worker.join()
-    if failures:
-        raise failures[0]

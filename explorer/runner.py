@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from explorer.checkpoints import smollm2
 from explorer.device_queue import DeviceQueue
 from explorer.engine import DecodeOptions, Decoding
 from explorer.errors import DeviceError
@@ -39,6 +40,11 @@ class Runner:
     def __init__(self) -> None:
         self._store = ModelStore()
         self._queue = DeviceQueue()
+
+    def fetch_default_target(self) -> None:
+        """Begin in the background to bring the default target unless it is here; runs that wait show its progress."""
+        if not smollm2.is_fetched():
+            self._store.default_target.begin()
 
     def run(self, request: RunRequest) -> Generator[Event, None, None]:
         """Events of one run, ``Finished`` last. Raises ExplorerError subclasses for what the asker can mend."""

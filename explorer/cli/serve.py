@@ -37,6 +37,6 @@ def run(args: argparse.Namespace) -> int:
         page.launch(**launch, prevent_thread_lock=True)
     except OSError as error:
         raise SettingError(f"the page cannot listen there: {error}") from error
-    runner.warm_up()
+    runner.warm_up(needs_default_target=any(preset.source == DEFAULT_TARGET for preset in options.targets))
     page.block_thread()
     return 0

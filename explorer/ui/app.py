@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Generator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
@@ -19,6 +19,9 @@ from explorer.ui.pages.explore import TITLE, build_explore_page
 from explorer.ui.store import Library, TraceStore
 from explorer.ui.viewer_component import answer_view
 
+if TYPE_CHECKING:
+    from explorer.runner import Runner
+
 MAX_THREADS = 16
 UPLOAD_SECONDS = 3600  # how long an uploaded file lies in Gradio's cache
 
@@ -27,12 +30,18 @@ class LazyRunner:
     """The runner, imported on a thread of its own: torch and transformers take seconds that nobody should wait for."""
 
     def __init__(self) -> None:
-        self._runner: RunsRequests | None = None
+        self._runner: Runner | None = None
         self._lock = threading.Lock()
 
-    def warm_up(self) -> None:
-        """Begin to import the runner now, in the background."""
-        threading.Thread(target=self._load, name="runner-import", daemon=True).start()
+    def warm_up(self, *, needs_default_target: bool) -> None:
+        """Begin in the background to import the runner, and to bring the default target if it may be asked for."""
+
+        def warm() -> None:
+            runner = self._load()
+            if needs_default_target:
+                runner.fetch_default_target()
+
+        threading.Thread(target=warm, name="runner-import", daemon=True).start()
 
     def run(self, request: RunRequest) -> Generator[Event, None, None]:
         """Events of one run, the first one at once."""
@@ -40,14 +49,14 @@ class LazyRunner:
             yield Status("loading the engine")
         yield from self._load().run(request)
 
-    def _load(self) -> RunsRequests:
+    def _load(self) -> Runner:
         with self._lock:
             if self._runner is None:
                 self._runner = make_runner()
             return self._runner
 
 
-def make_runner() -> RunsRequests:
+def make_runner() -> Runner:
     """The real runner; importing it brings torch and transformers."""
     from explorer.runner import Runner
 

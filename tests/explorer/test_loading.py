@@ -1,14 +1,12 @@
 """Models are loaded once, kept, and make room; what cannot be loaded is said in a sentence."""
 
-import threading
-
 import pytest
 
 from explorer import config, loading
 from explorer.checkpoints import smollm2
 from explorer.config import TargetPreset, repo_path
 from explorer.errors import CheckpointError, DeviceError, FetchError, SettingError
-from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source, fetch_default_target
+from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source
 from explorer.runner_events import RunRequest, Status
 from tests.support.goldens import FOLDER
 
@@ -80,31 +78,6 @@ def test_drafters_that_do_not_go_together(wanted, preset, says):
 def test_unknown_placements(changes):
     with pytest.raises(DeviceError, match=next(iter(changes))):
         check_placement(request(**changes))
-
-
-def test_the_default_target_is_fetched_with_progress(monkeypatch):
-    go_on = threading.Event()
-
-    def fetch(report):
-        report(1, 4, "downloading")
-        report(0, 0, "converting")
-        go_on.wait(10)
-
-    monkeypatch.setattr(smollm2, "fetch", fetch)
-    statuses = fetch_default_target()
-    assert next(statuses) == Status("fetching the default target: downloading", 0.25)
-    assert next(statuses) == Status("fetching the default target: converting", None)
-    go_on.set()
-    assert list(statuses) == []
-
-
-def test_a_failed_fetch_is_raised_on_the_run_itself(monkeypatch):
-    def fetch(_report):
-        raise FetchError("there is no network")
-
-    monkeypatch.setattr(smollm2, "fetch", fetch)
-    with pytest.raises(FetchError, match="no network"):
-        list(fetch_default_target())
 
 
 def test_an_absent_default_target_is_fetched_before_it_is_loaded(monkeypatch):

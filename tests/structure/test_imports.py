@@ -37,6 +37,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.text": 5,
     "explorer.store": 6,
     "explorer.loading": 6,
+    "explorer.target_fetch": 6,
     "explorer.runner": 6,
     "explorer.runner_events": 6,
     "explorer.run_setup": 6,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,26 @@ def test_the_runner_is_made_at_its_first_run_and_once(monkeypatch: pytest.Monkey
     assert len(list(runner.run(request))) > 3
     list(runner.run(request))
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("needs", [True, False])
+def test_warming_up_brings_the_default_target_only_where_it_is_offered(
+    monkeypatch: pytest.MonkeyPatch, needs: bool
+) -> None:
+    warmed, fetched = threading.Event(), []
+
+    class Warm(FakeRunner):
+        def fetch_default_target(self) -> None:
+            fetched.append(True)
+
+    def make() -> Warm:
+        warmed.set()
+        return Warm(make_trace(steps=1))
+
+    monkeypatch.setattr(app, "make_runner", make)
+    LazyRunner().warm_up(needs_default_target=needs)
+    assert warmed.wait(10)
+    for thread in threading.enumerate():
+        if thread.name == "runner-import":
+            thread.join(10)
+    assert fetched == [True] * needs
