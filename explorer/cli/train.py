@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder for text, features and checkpoints")
     parser.add_argument("--out", type=Path, help="folder for medusa/ and eagle/ (default: --work/drafters)")
     parser.add_argument("--target", default=DEFAULT_TARGET, help="smollm2, a directory or a hub id")
+    parser.add_argument("--dtype", default="auto", help="of the target while it writes and reads: auto, float32, bfloat16")
     parser.add_argument("--text", type=Path, action="append", default=[], help="text .npz or folder (repeatable)")
     parser.add_argument("--text-note", help="a sentence for the card on where that text comes from")
     parser.add_argument("--trees", type=Path, help="preset file to put the grown Medusa trees into")
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.threads:
         torch.set_num_threads(args.threads)
-    target = load_target(args.target)
+    target = load_target(args.target, dtype=args.dtype)
     stages = ("generate", "medusa", "eagle") if args.stage == "all" else (args.stage,)
     try:
         for stage in stages:
@@ -106,7 +107,7 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
 
 def _shown(args: argparse.Namespace) -> list[str]:
     """The options that shape the result, without this machine's paths: what a card repeats."""
-    shown = ["--work", "WORK", "--target", args.target, "--epochs", str(args.epochs), "--seed", str(args.seed)]
+    shown = ["--work", "WORK", "--target", args.target, "--dtype", args.dtype, "--epochs", str(args.epochs), "--seed", str(args.seed)]
     for name in ("learning_rate", "max_tokens"):
         value = getattr(args, name)
         shown += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []

@@ -24,6 +24,8 @@ from explorer.training.slots import SlotDecoder
 from explorer.training.storage import read_npz, write_npz
 
 _MARK = "the-user-turn-goes-here"
+# Dropping conversations copies every key and value that stays, so it is done for an eighth of them at a time.
+_DROP_BELOW = 7 / 8
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,7 @@ class GenerateOptions:
 
     num_tokens: int = 1_000_000
     seed: int = 0
-    num_slots: int = 48
-    shard_conversations: int = 192
+    shard_conversations: int = 384
     max_length: int = 512
     max_instruction: int = 96
     temperature: float = 0.8
@@ -52,6 +53,10 @@ class Conversation:
     start: int | None = None
     is_done: bool = False
     instruction: list[int] = field(default_factory=list)
+
+    def next_input(self) -> int:
+        """The token to feed now; what a conversation that is done is fed has no effect."""
+        return self.forced.popleft() if self.forced else self.tokens[-1]
 
 
 def generate(target: LoadedTarget, folder: Path, options: GenerateOptions) -> Path:
@@ -100,32 +105,25 @@ def _write_shard(
 ) -> list[Conversation]:
     source = random.Random(f"{options.seed}/{number}")
     generator = torch.Generator().manual_seed(source.getrandbits(62))
-    waiting = [_open(frame, options, source) for _ in range(options.shard_conversations)]
-    finished: list[Conversation] = []
-    active = [waiting.pop() for _ in range(min(options.num_slots, len(waiting)))]
+    conversations = [_open(frame, options, source) for _ in range(options.shard_conversations)]
+    active = list(conversations)
     decoder = SlotDecoder(target.model, len(active), options.max_length)
     while active:
-        inputs = torch.tensor([conversation.forced.popleft() for conversation in active])
-        choosing = [index for index, conversation in enumerate(active) if not conversation.forced]
+        # One that is done is still fed, until enough have ended to be worth dropping.
+        inputs = torch.tensor([conversation.next_input() for conversation in active])
+        choosing = [i for i, conversation in enumerate(active) if not conversation.forced and not conversation.is_done]
         logits = decoder.step(inputs, choosing)
-        if not choosing:
-            continue
         temperatures = [
             active[index].temperature if active[index].start is not None else options.temperature for index in choosing
         ]
         chosen = _choose(logits, temperatures, options.top_k, generator)
         for index, token in zip(choosing, chosen, strict=True):
             bar.update(_advance(active[index], token, frame, target.stop_ids, options))
-        for index in [index for index in choosing if active[index].is_done]:
-            finished.append(active[index])
-            if waiting:
-                active[index] = waiting.pop()
-                decoder.restart(index)
-        if any(conversation.is_done for conversation in active):
-            kept = [index for index, conversation in enumerate(active) if not conversation.is_done]
+        kept = [index for index, conversation in enumerate(active) if not conversation.is_done]
+        if len(kept) <= _DROP_BELOW * len(active):
             active = [active[index] for index in kept]
             decoder.keep(kept)
-    return [conversation for conversation in finished if conversation.start is not None]
+    return [conversation for conversation in conversations if conversation.start is not None]
 
 
 def _open(frame: ChatFrame, options: GenerateOptions, source: random.Random) -> Conversation:

@@ -21,6 +21,13 @@ _TASKS = (
     "Can you", "Could you please", "I need help with", "I am writing a", "I want to", "My friend", "Help me",
     "Suggest", "Recommend", "Define", "Name", "Identify", "Analyze", "Discuss", "Outline", "Prove that",
     "Generate a", "Make a list of", "Provide a brief overview of", "Let's", "In the field of", "The following is",
+    "Translate from German to English:", "Translate this French sentence into English:", "How do you say in Spanish",
+    "Translate into simple English:", "What does this Latin phrase mean:", "Who wrote", "Who invented", "Who won",
+    "When did", "Where is", "In which year", "What year", "Which country", "What is the name of the", "Who played",
+    "Read the text and answer the question:", "Answer the question using the context:", "Summarize this article:",
+    "Write a headline for", "A car travels", "A bakery", "Sarah buys", "In a class of", "Half of the", "A rectangle has",
+    "How much does", "If x", "Write a regular expression that", "Write HTML for", "Explain this code:",
+    "Write a persuasive essay about", "Compose a blog post about", "Draft a letter to", "Write a dialogue between",
 )  # fmt: skip
 _SHARE_OPEN = 0.1
 

@@ -1,4 +1,4 @@
-"""Slots decode as if each were alone, across restarts and dropped neighbours."""
+"""Slots decode as if each were alone, whoever else is dropped."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ def test_slots_equal_whole_passes() -> None:
     for position in range(3):
         logits = decoder.step(torch.tensor([row[position] for row in rows]), [0, 2])
         assert torch.allclose(logits[1], whole(rows[2])[position], atol=1e-4)
-    decoder.restart(1)
-    fresh = [20, 21, 22]
-    for position in range(3):
-        fed = [rows[0][3 + position], fresh[position], rows[2][3 + position]]
-        logits = decoder.step(torch.tensor(fed), [0, 1])
-        assert torch.allclose(logits[0], whole(rows[0])[3 + position], atol=1e-4)
-        assert torch.allclose(logits[1], whole(fresh)[position], atol=1e-4)
-    decoder.keep([1])
-    assert torch.allclose(decoder.step(torch.tensor([23]), [0])[0], whole([*fresh, 23])[3], atol=1e-4)
+    decoder.keep([0, 2])
+    for position in range(3, 6):
+        logits = decoder.step(torch.tensor([rows[0][position], rows[2][position]]), [0, 1])
+        assert torch.allclose(logits[0], whole(rows[0])[position], atol=1e-4)
+        assert torch.allclose(logits[1], whole(rows[2])[position], atol=1e-4)
+
+
+def test_a_slot_that_is_full_may_be_fed_on() -> None:
+    decoder = SlotDecoder(tiny_model(), 1, capacity=3)
+    for token in range(5):
+        decoder.step(torch.tensor([token]), [0])
+    assert decoder.longest == 3
