@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from explorer.checkpoints.target import LoadedTarget
 
 HELP = "make drafters for a target: its own text, its features, Medusa heads, the EAGLE layer"
-STAGES = ("generate", "features", "medusa", "eagle", "all")
+STAGES = ("generate", "gather", "features", "medusa", "eagle", "all")
 INTERRUPTED = 130
 # Heads are shallow and start near the identity, so they bear twice the step (axolotl's Medusa recipe: 2e-3).
 LEARNING_RATES = {"medusa": 2e-3, "eagle": 1e-3}
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder for text, features and checkpoints")
     parser.add_argument("--out", type=Path, help="folder for medusa/ and eagle/ (default: --work/drafters)")
     parser.add_argument("--target", default=DEFAULT_TARGET, help="smollm2, a directory or a hub id")
-    parser.add_argument("--dtype", default="auto", help="of the target while it writes and reads: auto, float32, bfloat16")
+    parser.add_argument("--dtype", default="auto", help="of the target: auto, float32 or bfloat16")
     parser.add_argument("--text", type=Path, action="append", default=[], help="text .npz or folder (repeatable)")
     parser.add_argument("--text-note", help="a sentence for the card on where that text comes from")
     parser.add_argument("--trees", type=Path, help="preset file to put the grown Medusa trees into")
@@ -76,6 +76,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Path:
     from explorer.training.eagle import EagleOptions
+    from explorer.training.gather import gather
     from explorer.training.loop import LoopOptions
     from explorer.training.medusa import MedusaOptions
     from explorer.training.run import Plan, prepare, train_eagle, train_medusa
@@ -97,6 +98,8 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
         from explorer.training.generate import GenerateOptions, generate
 
         return generate(target, args.work / "text", GenerateOptions(num_tokens=args.num_tokens, seed=args.seed))
+    if stage == "gather":
+        return gather(plan.text_paths, plan.work / "corpus", args.seed)
     if stage == "features":
         prepare(plan, target)
         return args.work / "features"
@@ -107,12 +110,12 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
 
 def _shown(args: argparse.Namespace) -> list[str]:
     """The options that shape the result, without this machine's paths: what a card repeats."""
-    shown = ["--work", "WORK", "--target", args.target, "--dtype", args.dtype, "--epochs", str(args.epochs), "--seed", str(args.seed)]
-    for name in ("learning_rate", "max_tokens"):
+    shown = ["--work", "WORK"]
+    for name in ("target", "dtype", "epochs", "seed", "learning_rate", "max_tokens", "draft_vocab"):
         value = getattr(args, name)
         shown += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     if args.start_from is not None:
         shown += ["--start-from", args.start_from.name]
     for path in args.text:
         shown += ["--text", path.name]
-    return [*shown, "--draft-vocab", str(args.draft_vocab)]
+    return shown

@@ -58,18 +58,23 @@ class Corpus:
             yield self.take(np.flatnonzero(piece == number))
 
 
-def read_corpus(paths: list[Path]) -> Corpus:
-    """Read text from `.npz` files and from folders of them (in name order).
-
-    Raises SettingError if a path holds none or a file lacks an array.
-    """
+def text_files(paths: list[Path]) -> list[Path]:
+    """The `.npz` files that are named or lie in the named folders (in name order); SettingError if there is none."""
     files = [file for path in paths for file in ([path] if path.is_file() else sorted(path.glob("*.npz")))]
     if not files:
         where = ", ".join(str(path) for path in paths) or "the work folder"
         raise SettingError(f"No training text in {where}; run `train generate` first or name a file with --text.")
-    parts = [read_npz(file, FIELDS) for file in files]
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in FIELDS}
-    return Corpus(**joined)
+    return files
+
+
+def read_files(files: list[Path]) -> Corpus:
+    """All conversations of these files; SettingError if one of them lacks an array."""
+    return concatenate([Corpus(**read_npz(file, FIELDS)) for file in files])
+
+
+def concatenate(parts: list[Corpus]) -> Corpus:
+    """The conversations of all parts, one after another."""
+    return Corpus(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS})
 
 
 def frequent_tokens(corpus: Corpus, count: int, vocab_size: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Conversations with their features, split into training and held-out parts and cut into padded batches."""
+"""Conversations with their features, cut into padded batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from explorer.training.corpus import FIELDS, Corpus
 from explorer.training.features import batches_by_length
 from explorer.training.storage import read_npz
 
-HELD_OUT_EVERY = 20
 # Lengths are sorted within a pool of this many random conversations: little padding, and batches still differ.
 POOL_SIZE = 64
 
@@ -43,17 +42,6 @@ class FeatureSet:
 
     def __len__(self) -> int:
         return len(self.corpus)
-
-    def split(self) -> tuple[FeatureSet, FeatureSet]:
-        """(training, held out): every 20th conversation is held out, whatever the number of shards."""
-        index = np.arange(len(self))
-        held_out = index % HELD_OUT_EVERY == 0
-        return self._take(index[~held_out]), self._take(index[held_out])
-
-    def _take(self, order: np.ndarray) -> FeatureSet:
-        offsets = self.corpus.offsets
-        rows = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in order])
-        return FeatureSet(self.corpus.take(order), self.features[rows])
 
     def batch_indices(self, batch_tokens: int, seed: int) -> list[np.ndarray]:
         """One epoch: every conversation once, in seeded random batches of at most `batch_tokens` padded tokens."""

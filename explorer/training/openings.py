@@ -25,8 +25,8 @@ _TASKS = (
     "Translate into simple English:", "What does this Latin phrase mean:", "Who wrote", "Who invented", "Who won",
     "When did", "Where is", "In which year", "What year", "Which country", "What is the name of the", "Who played",
     "Read the text and answer the question:", "Answer the question using the context:", "Summarize this article:",
-    "Write a headline for", "A car travels", "A bakery", "Sarah buys", "In a class of", "Half of the", "A rectangle has",
-    "How much does", "If x", "Write a regular expression that", "Write HTML for", "Explain this code:",
+    "Write a headline for", "A car travels", "A bakery", "Sarah buys", "In a class of", "Half of the", "If x",
+    "A rectangle has", "How much does", "Write a regular expression that", "Write HTML for", "Explain this code:",
     "Write a persuasive essay about", "Compose a blog post about", "Draft a letter to", "Write a dialogue between",
 )  # fmt: skip
 _SHARE_OPEN = 0.1

@@ -16,11 +16,12 @@ from explorer.checkpoints.files import read_tensors
 from explorer.checkpoints.target import LoadedTarget
 from explorer.errors import SettingError
 from explorer.models.eagle_layer import EagleConfig
-from explorer.training.corpus import Corpus, frequent_tokens, read_corpus
+from explorer.training.corpus import Corpus, frequent_tokens
 from explorer.training.dataset import FeatureSet, read_features
 from explorer.training.eagle import EagleOptions, EagleRecipe
 from explorer.training.export import CardFacts, save_eagle, save_medusa, write_card
 from explorer.training.features import compute_features
+from explorer.training.gather import gather, read_gathered
 from explorer.training.loop import LoopOptions, Progress, Recipe, train
 from explorer.training.medusa import MedusaOptions, MedusaRecipe
 from explorer.training.storage import write_json
@@ -61,20 +62,26 @@ class Prepared:
 
 
 def prepare(plan: Plan, target: LoadedTarget) -> Prepared:
-    """Read the text in its seeded order, compute the features that are missing, split.
+    """Gather the text, compute the features that are missing, read both.
 
-    Raises SettingError if the features in the work folder belong to other text or another target.
+    Raises SettingError if what lies in the work folder belongs to other text or another target.
     """
-    corpus = read_corpus(plan.text_paths).shuffled(plan.loop.seed)
+    training, held_out = read_gathered(gather(plan.text_paths, plan.work / "corpus", plan.loop.seed))
     folder = plan.work / "features"
-    _check_manifest(folder, corpus, target.name)
+    _check_manifest(folder, training, target.name)
     # Whole conversations, right-padded: ordinary causal attention is what is wanted here, not the tree's.
     target.model.set_attn_implementation("sdpa")
-    compute_features(corpus, target.model.get_decoder(), folder, plan.max_tokens)
-    training, held_out = read_features(folder, plan.max_tokens).split()
+    body = target.model.get_decoder()
+    compute_features(held_out, body, folder / "held-out")
+    compute_features(training, body, folder / "training", plan.max_tokens)
     vocab_size = target.model.get_output_embeddings().weight.shape[0]
-    tokens = frequent_tokens(corpus, min(plan.draft_vocab_size, vocab_size), vocab_size)
-    return Prepared(target.name, training, held_out, torch.from_numpy(tokens))
+    tokens = frequent_tokens(training, min(plan.draft_vocab_size, vocab_size), vocab_size)
+    return Prepared(
+        target_name=target.name,
+        training=read_features(folder / "training", plan.max_tokens),
+        held_out=read_features(folder / "held-out"),
+        draft_tokens=torch.from_numpy(tokens),
+    )
 
 
 def _check_manifest(folder: Path, corpus: Corpus, target_name: str) -> None:

@@ -23,10 +23,10 @@ def replace_file(path: Path, data: bytes) -> None:
     os.replace(partial, path)
 
 
-def write_npz(path: Path, arrays: dict[str, Any]) -> None:
-    """Write arrays as an uncompressed `.npz`, atomically."""
+def write_npz(path: Path, arrays: dict[str, Any], *, is_compressed: bool = False) -> None:
+    """Write arrays as an `.npz`, atomically."""
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
+    (np.savez_compressed if is_compressed else np.savez)(buffer, **arrays)
     replace_file(path, buffer.getvalue())
 
 

@@ -36,6 +36,14 @@ def tiny_loaded_target() -> LoadedTarget:
     return LoadedTarget(tiny_model(), None, "tiny", frozenset({STOP_ID}), "naive")
 
 
+def tiny_parts(folder: Path) -> tuple[FeatureSet, FeatureSet]:
+    """(training, held out): features of 57 and of 3 conversations."""
+    corpus = tiny_corpus()
+    index = np.arange(len(corpus))
+    training, held_out = corpus.take(index[index % 20 > 0]), corpus.take(index[index % 20 == 0])
+    return tiny_features(folder / "training", training), tiny_features(folder / "held-out", held_out)
+
+
 def tiny_features(folder: Path, corpus: Corpus | None = None) -> FeatureSet:
     """Features of the tiny target over the tiny corpus."""
     model = tiny_model()

@@ -47,5 +47,5 @@ def test_features_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     write_corpus(tmp_path / "text" / "a.npz", tiny_corpus(8))
     words = ("features", "--work", str(tmp_path), "--target", str(FOLDER / "base_a"), "--threads", "1")
     assert train.run(parse(*words)) == 0
-    assert (tmp_path / "features" / "00000.npz").exists()
+    assert (tmp_path / "features" / "training" / "00000.npz").exists()
     assert "features:" in capsys.readouterr().out

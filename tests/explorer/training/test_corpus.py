@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from explorer.errors import SettingError
-from explorer.training.corpus import Corpus, frequent_tokens, read_corpus
+from explorer.training.corpus import Corpus, frequent_tokens, read_files, text_files
 from tests.support.training import tiny_corpus, write_corpus
 
 
@@ -16,7 +16,7 @@ def test_reads_files_and_folders_in_order(tmp_path: Path) -> None:
     first, second = tiny_corpus(5, seed=1), tiny_corpus(7, seed=2)
     write_corpus(tmp_path / "folder" / "b.npz", second)
     write_corpus(tmp_path / "a.npz", first)
-    joined = read_corpus([tmp_path / "a.npz", tmp_path / "folder"])
+    joined = read_files(text_files([tmp_path / "a.npz", tmp_path / "folder"]))
     assert len(joined) == 12
     assert np.array_equal(joined.conversation(5), second.conversation(0))
     assert joined.tokens.dtype == np.uint16
@@ -47,9 +47,9 @@ def test_frequent_tokens_count_answers_only() -> None:
 
 def test_missing_or_broken_text_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="train generate"):
-        read_corpus([tmp_path])
+        text_files([tmp_path])
     with pytest.raises(SettingError, match="train generate"):
-        read_corpus([tmp_path / "nothing"])
+        text_files([tmp_path / "nothing"])
     (tmp_path / "broken.npz").write_bytes(b"PK not a zip")
     with pytest.raises(SettingError, match=r"broken\.npz"):
-        read_corpus([tmp_path])
+        read_files(text_files([tmp_path]))

@@ -1,4 +1,4 @@
-"""Batches: padding, answer masks, the split, and epochs that depend on the seed alone."""
+"""Batches: padding, answer masks, and epochs that depend on the seed alone."""
 
 from __future__ import annotations
 
@@ -19,16 +19,6 @@ def test_answer_mask_knows_both_ends() -> None:
     )
     # Position t counts from the last prompt token on, while token t + 2 exists.
     assert batch.answer_mask(2).int().tolist() == [[0, 0, 1, 1, 0, 0], [0, 1, 0, 0, 0, 0]]
-
-
-def test_split_is_a_partition(tmp_path: Path) -> None:
-    data = tiny_features(tmp_path)
-    training, held_out = data.split()
-    assert (len(training), len(held_out)) == (57, 3)
-    assert np.array_equal(held_out.corpus.conversation(1), data.corpus.conversation(20))
-    rows = data.corpus.offsets[20], data.corpus.offsets[21]
-    held = held_out.corpus.offsets[1], held_out.corpus.offsets[2]
-    assert np.array_equal(held_out.features[slice(*held)], data.features[slice(*rows)])
 
 
 def test_an_epoch_holds_every_conversation_once(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from explorer.models.eagle_layer import EagleConfig
 from explorer.training.eagle import EagleOptions, EagleRecipe
 from explorer.training.loop import LoopOptions, train
 from tests.support.tiny import VOCAB, tiny_model
-from tests.support.training import tiny_features
+from tests.support.training import tiny_parts
 
 DRAFT_TOKENS = torch.tensor([7, 3, 60, 5, 41, *range(10, 40)])
 
@@ -21,7 +21,7 @@ def make_recipe(folder: Path, options: EagleOptions) -> EagleRecipe:
     torch.manual_seed(0)
     config = EagleConfig(32, 48, 4, 2, VOCAB, fc_bias=False, draft_vocab_size=len(DRAFT_TOKENS))
     embedding, lm_head = (m.weight.detach() for m in (model.get_input_embeddings(), model.get_output_embeddings()))
-    return EagleRecipe(config, DRAFT_TOKENS, embedding, lm_head, tiny_features(folder).split()[1], options)
+    return EagleRecipe(config, DRAFT_TOKENS, embedding, lm_head, tiny_parts(folder)[1], options)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_draft_ids_ascend_and_map_to_the_chosen_tokens(recipe: EagleRecipe) -> N
 
 
 def test_training_lowers_the_loss_and_raises_agreement(recipe: EagleRecipe, tmp_path: Path) -> None:
-    training = tiny_features(tmp_path / "features").split()[0]
+    training = tiny_parts(tmp_path / "features")[0]
     batch = training.batch(training.batch_indices(512, 0)[0])
     loss_before = recipe.loss(batch, torch.Generator().manual_seed(0), 0.0).item()
     agreement_before = recipe.depth_agreement(2)
@@ -54,7 +54,7 @@ def test_own_features_change_the_input_only_late_in_the_run(tmp_path: Path) -> N
     def losses(own_share: float, progress: float) -> float:
         options = EagleOptions(num_frequent=10, num_sampled=10, own_share=own_share, own_from=0.5)
         made = make_recipe(tmp_path / "features", options)
-        data = tiny_features(tmp_path / "features")
+        data = tiny_parts(tmp_path / "features")[0]
         batch = data.batch(data.batch_indices(128, 0)[0])
         return made.loss(batch, torch.Generator().manual_seed(0), progress).item()
 
@@ -63,7 +63,7 @@ def test_own_features_change_the_input_only_late_in_the_run(tmp_path: Path) -> N
 
 
 def test_the_loss_covers_exactly_the_draftable_answer_tokens(tmp_path: Path) -> None:
-    data = tiny_features(tmp_path / "features")
+    data = tiny_parts(tmp_path / "features")[0]
     batch = data.batch(data.batch_indices(64, 0)[0])
     # The first answer token is known when drafting starts, so the pair at start - 1 = 3 is the first with a loss.
     mask = batch.answer_mask(2)

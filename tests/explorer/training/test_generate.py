@@ -11,7 +11,7 @@ import torch
 
 from explorer.checkpoints.target import LoadedTarget, load_target
 from explorer.errors import SettingError
-from explorer.training.corpus import read_corpus
+from explorer.training.corpus import read_files, text_files
 from explorer.training.generate import GenerateOptions, generate
 from tests.support.goldens import FOLDER
 from tests.support.training import tiny_loaded_target
@@ -30,7 +30,7 @@ def text(target: LoadedTarget, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def test_conversations_follow_the_template(target: LoadedTarget, text: Path) -> None:
-    corpus = read_corpus([text])
+    corpus = read_files(text_files([text]))
     assert int((corpus.lens - corpus.start).sum()) >= 400
     for index in range(len(corpus)):
         tokens = corpus.conversation(index).tolist()
@@ -44,7 +44,7 @@ def test_conversations_follow_the_template(target: LoadedTarget, text: Path) -> 
 
 
 def test_greedy_answers_are_the_targets_own(target: LoadedTarget, text: Path) -> None:
-    corpus = read_corpus([text])
+    corpus = read_files(text_files([text]))
     greedy = np.flatnonzero(corpus.temp == 0)
     assert 0 < len(greedy) < len(corpus)
     target.model.set_attn_implementation("sdpa")
@@ -60,18 +60,19 @@ def test_a_killed_run_repeats_only_the_missing_shard(target: LoadedTarget, text:
     shards = sorted(text.glob("*.npz"))
     assert len(shards) >= 2
     kept = shards[0].stat().st_mtime_ns
-    before = read_corpus([shards[1]])
+    before = read_files([shards[1]])
     shards[1].unlink()
     generate(target, text, OPTIONS)
     assert shards[0].stat().st_mtime_ns == kept
-    after = read_corpus([shards[1]])
+    after = read_files([shards[1]])
     assert np.array_equal(after.tokens, before.tokens)
     assert np.array_equal(after.start, before.start)
 
 
 def test_another_seed_writes_other_text(target: LoadedTarget, text: Path, tmp_path: Path) -> None:
     generate(target, tmp_path, replace(OPTIONS, seed=1, num_tokens=20))
-    assert read_corpus([tmp_path]).tokens[:200].tolist() != read_corpus([text]).tokens[:200].tolist()
+    other, own = (read_files(text_files([folder])).tokens[:200].tolist() for folder in (tmp_path, text))
+    assert other != own
 
 
 def test_a_target_without_a_template_is_refused(tmp_path: Path) -> None:

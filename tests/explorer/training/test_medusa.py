@@ -11,12 +11,12 @@ from explorer.training.loop import LoopOptions, train
 from explorer.training.medusa import MedusaOptions, MedusaRecipe
 from explorer.training.teacher import top_tokens
 from tests.support.tiny import VOCAB, tiny_model
-from tests.support.training import tiny_features
+from tests.support.training import tiny_parts
 
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> MedusaRecipe:
-    held_out = tiny_features(tmp_path / "features").split()[1]
+    held_out = tiny_parts(tmp_path / "features")[1]
     lm_head = tiny_model().get_output_embeddings().weight.detach()
     options = MedusaOptions(num_heads=2, num_frequent=20, num_sampled=20)
     return MedusaRecipe(lm_head, torch.arange(VOCAB), held_out, options)
@@ -30,8 +30,7 @@ def test_untrained_heads_repeat_the_target(recipe: MedusaRecipe) -> None:
 
 
 def test_training_raises_agreement(recipe: MedusaRecipe, tmp_path: Path) -> None:
-    data = tiny_features(tmp_path / "features")
-    training = data.split()[0]
+    training, _ = tiny_parts(tmp_path / "features")
     batch = training.batch(training.batch_indices(512, 0)[0])
     loss_before = recipe.loss(batch, torch.Generator().manual_seed(0), 0.0).item()
     before = recipe.rank_accuracy()
@@ -45,7 +44,7 @@ def test_training_raises_agreement(recipe: MedusaRecipe, tmp_path: Path) -> None
 
 
 def test_no_loss_flows_from_prompt_tokens(recipe: MedusaRecipe, tmp_path: Path) -> None:
-    data = tiny_features(tmp_path / "features")
+    data, _ = tiny_parts(tmp_path / "features")
     batch = data.batch(data.batch_indices(64, 0)[0])
     base = recipe.loss(batch, torch.Generator().manual_seed(0), 0.0)
     batch.features[:, :2] += 1.0  # prompt positions before the last one: neither read nor predicted

@@ -15,6 +15,7 @@ from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
 from explorer.errors import SettingError
 from explorer.training.eagle import EagleOptions
+from explorer.training.gather import HELD_OUT_EVERY, distinct
 from explorer.training.loop import LoopOptions
 from explorer.training.medusa import MedusaOptions
 from explorer.training.run import Plan, prepare, train_eagle, train_medusa
@@ -47,7 +48,10 @@ def test_eagle_end_to_end(plan: Plan) -> None:
     assert load_eagle(str(folder), tiny_target()).module.num_draft_tokens == 40
     card = (folder / "README.md").read_text()
     assert "first guess right at depth 1" in card
-    assert "57 conversations" in card
+    num_distinct = len(distinct(tiny_corpus()))
+    num_held_out = -(-num_distinct // HELD_OUT_EVERY)
+    assert f"Training: {num_distinct - num_held_out} conversations" in card
+    assert f"Held out: {num_held_out} conversations" in card
 
 
 def test_a_run_can_start_from_a_finished_drafter(plan: Plan, tmp_path: Path) -> None:
@@ -68,4 +72,7 @@ def test_features_of_other_text_are_refused(plan: Plan, tmp_path: Path) -> None:
     prepare(plan, tiny_loaded_target())
     write_corpus(tmp_path / "text" / "a.npz", tiny_corpus(seed=9))
     with pytest.raises(SettingError, match="another --work folder"):
+        prepare(plan, tiny_loaded_target())
+    shutil.rmtree(tmp_path / "corpus")
+    with pytest.raises(SettingError, match="features of other text"):
         prepare(plan, tiny_loaded_target())
