@@ -16,6 +16,7 @@ from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES, TargetPreset, find
 from explorer.errors import DeviceError, SettingError
 from explorer.methods.base import Method
 from explorer.methods.registry import METHODS
+from explorer.prediction import DeviceCost, DraftCost
 from explorer.runner_events import RunRequest, Status
 from explorer.target import Target
 from explorer.target_fetch import TargetFetch
@@ -36,6 +37,8 @@ class LoadedModels:
     target: Target
     labeler: Labeler
     drafters: dict[tuple[str, str], LoadedDrafter] = field(default_factory=dict)
+    device_cost: DeviceCost | None = None  # measured when a setting is left to it
+    draft_costs: dict[tuple[str, str], DraftCost] = field(default_factory=dict)
 
     def drafter(self, method: str, source: str) -> LoadedDrafter:
         """The drafter at ``source``, loaded at its first use; CheckpointError where it does not fit the target."""

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.checkpoints.target import choose_device
-from explorer.config import TargetPreset, resolve
+from explorer.config import AUTO, TargetPreset, describe, resolve
+from explorer.cost import has_auto, settle
+from explorer.cost_words import prediction_sentence
 from explorer.engine import DecodeOptions
 from explorer.errors import PromptError, SettingError
 from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source, method_class
 from explorer.methods.base import Method
+from explorer.prediction import TOTAL_TOKENS
 from explorer.runner_events import Notice, RunRequest, Status
 from explorer.text import prompt_from_ids, render_prompt
 from explorer.trace import DrafterRecord, PromptRecord
@@ -62,6 +65,9 @@ def prepare_run(
         yield Status("loading the drafter")
         drafter = models.drafter(request.method, source)
     module, record = drafter or (None, None)
+    if source is not None and has_auto(settings):
+        settings, chosen = yield from settle(settings, models, method_class(request), source)
+        notices.append(f"auto: {prediction_sentence(chosen)}")
     method = method_class(request)(models.target, module, settings)
     for notice in [*notices, *method.notices]:
         yield Notice(notice)
@@ -73,7 +79,10 @@ def _resolve_settings(request: RunRequest, preset: TargetPreset, device_type: st
     values = dict(request.settings)
     named = values.pop("preset", None) or request.preset
     defaults = preset.method_settings(request.method, device_type, None if named is None else str(named))
-    return resolve(method_class(request).Settings, defaults | values)
+    kind = method_class(request).Settings
+    if values.get(TOTAL_TOKENS) == AUTO:  # the best tree of all, unless its other settings are asked for as well
+        defaults = {item.name: AUTO for item in describe(kind) if item.allow_auto}
+    return resolve(kind, defaults | values)
 
 
 def _prompt(request: RunRequest, models: LoadedModels) -> PromptRecord:

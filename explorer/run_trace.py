@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import platform
 from dataclasses import dataclass
 
-import torch
-
+from explorer.devices import device_name
 from explorer.engine import Decoding
 from explorer.metrics import compute_stats, tokens_per_second
 from explorer.run_setup import Run
@@ -94,19 +92,7 @@ def _target_record(run: Run) -> TargetRecord:
         name=target.name,
         dtype=str(target.dtype).removeprefix("torch."),
         device=target.device.type,
-        device_name=_device_name(target.device),
+        device_name=device_name(target.device),
         num_parameters=target.num_parameters,
         backend=target.backend,
     )
-
-
-def _device_name(device: torch.device) -> str:
-    """What the device calls itself: the GPU's name or the CPU's model."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Generator, Iterator
-from typing import Any
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, TypeVar
 
 import torch
 
 from explorer.checkpoints import smollm2
+from explorer.cost import report_costs
 from explorer.device_queue import DeviceQueue
 from explorer.engine import DecodeOptions, Decoding
 from explorer.errors import DeviceError
-from explorer.loading import ModelStore
+from explorer.loading import ModelStore, check_placement
 from explorer.methods.autoregressive import Autoregressive
 from explorer.methods.base import Method, NoSettings
+from explorer.prediction import CostReport
 from explorer.run_setup import Run, check_request, prepare_run
 from explorer.run_trace import Lane, begin_trace, finish_trace
 from explorer.runner_events import BaselineProgress, Event, Finished, RunRequest, Started, Status, Stepped
@@ -31,6 +33,9 @@ NUM_WARM_UP_STEPS = 3
 NUM_WARM_UP_PROMPT = 32  # tokens of the prompt that a warm-up reads
 PROGRESS_SECONDS = 0.2
 NON_FINITE = "the target's numbers are not finite on this prompt: try --dtype float32, or bfloat16 instead of float16"
+E = TypeVar("E")
+T = TypeVar("T")
+
 OUT_OF_MEMORY = "the device ran out of memory: use a shorter prompt, fewer rows or a smaller dtype"
 
 
@@ -49,17 +54,29 @@ class Runner:
     def run(self, request: RunRequest) -> Generator[Event, None, None]:
         """Events of one run, ``Finished`` last. Raises ExplorerError subclasses for what the asker can mend."""
         options = check_request(request)
+        yield from self._on_device(self._decode(request, options))
+
+    def measure(self, request: RunRequest, methods: Sequence[str]) -> Generator[Status, None, CostReport]:
+        """What passes cost on this device and what trees of these methods gain; the request names the target.
+
+        Raises ExplorerError subclasses for what the asker can mend.
+        """
+        check_placement(request)
+        return (yield from self._on_device(report_costs(request, methods, self._store)))
+
+    def _on_device(self, work: Generator[E, None, T]) -> Generator[E | Status, None, T]:
+        """Wait in line, then do the work; the device is free again when it ends or is closed."""
         ticket = object()
         try:
             for num_ahead in self._queue.enter(ticket):
                 yield Status(f"waiting for the device: {num_ahead} ahead")
-            yield from self._decode(request, options)
+            return (yield from work)
         except torch.OutOfMemoryError as error:
             raise DeviceError(OUT_OF_MEMORY) from error
         finally:
             self._queue.leave(ticket)
 
-    def _decode(self, request: RunRequest, options: DecodeOptions) -> Iterator[Event]:
+    def _decode(self, request: RunRequest, options: DecodeOptions) -> Generator[Event, None, None]:
         run = yield from prepare_run(request, options, self._store)
         lane = None
         if request.baseline and request.method != Autoregressive.name:

@@ -14,8 +14,8 @@ from explorer.errors import SettingError
 if TYPE_CHECKING:
     from explorer.checkpoints.target import LoadedTarget
 
-HELP = "make drafters for a target: its own text, its features, Medusa heads, the EAGLE layer"
-STAGES = ("generate", "gather", "features", "medusa", "eagle", "all")
+HELP = "make drafters for a target: its own text, its features, Medusa heads, the EAGLE layer, their acceptance"
+STAGES = ("generate", "gather", "features", "medusa", "eagle", "profile", "all")
 INTERRUPTED = 130
 # Heads are shallow and start near the identity, so they bear twice the step (axolotl's Medusa recipe: 2e-3).
 LEARNING_RATES = {"medusa": 2e-3, "eagle": 1e-3}
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     target = load_target(args.target, dtype=args.dtype)
-    stages = ("generate", "medusa", "eagle") if args.stage == "all" else (args.stage,)
+    stages = ("generate", "medusa", "eagle", "profile") if args.stage == "all" else (args.stage,)
     try:
         for stage in stages:
             print(f"{stage}: {_run_stage(stage, args, target)}")
@@ -79,7 +79,7 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
     from explorer.training.gather import gather
     from explorer.training.loop import LoopOptions
     from explorer.training.medusa import MedusaOptions
-    from explorer.training.run import Plan, prepare, train_eagle, train_medusa
+    from explorer.training.run import Plan, prepare, profile_drafters, train_eagle, train_medusa
 
     rate = args.learning_rate or LEARNING_RATES.get(stage, LoopOptions.learning_rate)
     loop = LoopOptions(epochs=args.epochs, learning_rate=rate, seed=args.seed)
@@ -103,6 +103,8 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
     if stage == "features":
         prepare(plan, target)
         return args.work / "features"
+    if stage == "profile":
+        return profile_drafters(plan, args.target)
     if stage == "medusa":
         return train_medusa(plan, target, MedusaOptions(), args.trees)
     return train_eagle(plan, target, EagleOptions())

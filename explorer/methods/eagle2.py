@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 class Eagle2Settings:
     """The published defaults: 60 rows, 5 expansions after the first level, 10 children a node."""
 
-    total_tokens: int = setting(60, kind="int", min=2, max=512, step=1, help="rows verified, root included")
-    depth: int = setting(5, kind="int", min=0, max=32, step=1, help="expansions after the first level")
-    top_k: int = setting(10, kind="int", min=1, max=64, step=1, help="children of a node, and nodes a level expands")
+    total_tokens: int = setting(
+        60, kind="int", min=2, max=512, step=1, allow_auto=True, help="rows verified, root included"
+    )
+    depth: int = setting(5, kind="int", min=0, max=32, step=1, allow_auto=True, help="expansions after the first level")
+    top_k: int = setting(
+        10, kind="int", min=1, max=64, step=1, allow_auto=True, help="children of a node, and nodes a level expands"
+    )
 
 
 @dataclass

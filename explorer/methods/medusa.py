@@ -30,7 +30,9 @@ class MedusaSettings:
     """A static tree of ranks and how much of it is used."""
 
     tree: str = setting("mc_sim_7b_63", kind="choice", choices=tree_names, help="static tree of candidate ranks")
-    total_tokens: int = setting(64, kind="int", min=2, max=512, step=1, help="rows verified, root included")
+    total_tokens: int = setting(
+        64, kind="int", min=2, max=512, step=1, allow_auto=True, help="rows verified, root included"
+    )
 
 
 class Medusa(Method):

@@ -12,10 +12,15 @@ from typing import Any
 import torch
 from torch import nn
 
+from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.files import read_tensors
-from explorer.checkpoints.target import LoadedTarget
+from explorer.checkpoints.medusa import load_medusa
+from explorer.checkpoints.target import LoadedTarget, load_target
 from explorer.errors import SettingError
 from explorer.models.eagle_layer import EagleConfig
+from explorer.prediction import PROFILE_FILE, Profile, profile_text
+from explorer.target import Target
+from explorer.training.acceptance import profile_eagle2, profile_medusa
 from explorer.training.corpus import Corpus, frequent_tokens
 from explorer.training.dataset import FeatureSet, read_features
 from explorer.training.eagle import EagleOptions, EagleRecipe
@@ -24,10 +29,12 @@ from explorer.training.features import compute_features
 from explorer.training.gather import gather, read_gathered
 from explorer.training.loop import LoopOptions, Progress, Recipe, train
 from explorer.training.medusa import MedusaOptions, MedusaRecipe
-from explorer.training.storage import write_json
+from explorer.training.storage import replace_file, write_json
 from explorer.training.trees import expected_length, grow_tree, merge_trees
 
-TREE_SIZES = (63, 15)
+GROWN_TREE = "smollm2-63"  # listed best first, so that its beginnings are the grown trees of every smaller budget
+TREE_SIZE = 63
+SHOWN_SIZES = (9, 15, 31, 63)
 
 
 @dataclass(frozen=True)
@@ -100,15 +107,16 @@ def train_medusa(plan: Plan, target: LoadedTarget, options: MedusaOptions, trees
     recipe = MedusaRecipe(lm_head, data.draft_tokens, data.held_out, options)
     state = _fit(plan, recipe, data, "medusa")
     accuracy = recipe.rank_accuracy().tolist()
-    trees = {f"smollm2-{size}": grow_tree(accuracy, size) for size in TREE_SIZES}
+    tree = grow_tree(accuracy, TREE_SIZE)
     folder = plan.out / "medusa"
     save_medusa(recipe.network, folder, target.name)
     write_json(folder / "head_accuracy.json", [[round(value, 5) for value in row] for row in accuracy])
     if trees_file is not None:
-        merge_trees(trees_file, trees)
+        merge_trees(trees_file, {GROWN_TREE: tree})
     figures: dict[str, Any] = {f"head {h} right, first guess": f"{row[0]:.3f}" for h, row in enumerate(accuracy)}
     figures |= {f"head {h} right within 10": f"{sum(row):.3f}" for h, row in enumerate(accuracy)}
-    figures |= {f"expected tokens per pass, tree {n}": f"{expected_length(accuracy, t):.3f}" for n, t in trees.items()}
+    for size in SHOWN_SIZES:
+        figures[f"expected tokens per pass, {size} nodes"] = f"{expected_length(accuracy, tree[:size]):.3f}"
     card = _card(plan, f"Medusa heads for {target.name}", data, figures, state)
     write_card(folder, replace(card, recipe=asdict(options) | card.recipe))
     return folder
@@ -130,6 +138,27 @@ def train_eagle(plan: Plan, target: LoadedTarget, options: EagleOptions) -> Path
     card = _card(plan, f"EAGLE drafter for {target.name}", data, figures, state)
     write_card(folder, replace(card, recipe=asdict(options) | card.recipe))
     return folder
+
+
+def profile_drafters(plan: Plan, target_source: str) -> Path:
+    """Measure what the finished drafters' trees are worth on held-out text, and write the profile beside each.
+
+    The features must be there already. The target is loaded anew, as decoding uses it: float32 with tree attention.
+    """
+    loaded = load_target(target_source, dtype="float32")
+    target = Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
+    held_out = read_features(plan.work / "features" / "held-out")
+    medusa, eagle = plan.out / "medusa", plan.out / "eagle"
+    if medusa.is_dir():
+        heads = load_medusa(str(medusa), target).module
+        _write_profile(medusa, profile_medusa(target, heads, held_out, GROWN_TREE))
+    if eagle.is_dir():
+        _write_profile(eagle, profile_eagle2(target, load_eagle(str(eagle), target).module, held_out))
+    return plan.out
+
+
+def _write_profile(folder: Path, profile: Profile) -> None:
+    replace_file(folder / PROFILE_FILE, profile_text(profile).encode())
 
 
 def eagle_config(target: LoadedTarget, draft_vocab_size: int) -> EagleConfig:

@@ -1,10 +1,13 @@
 """A request becomes a run: what is refused before a model is loaded, whose settings win, what is said meanwhile."""
 
+import shutil
+
 import pytest
 
 from explorer.config import Sampling, TargetPreset
 from explorer.errors import DeviceError, ExplorerError, PromptError, SettingError
 from explorer.loading import ModelStore
+from explorer.prediction import PROFILE_FILE, Profile, Shape, profile_text
 from explorer.run_setup import check_request, prepare_run
 from explorer.runner_events import Notice, RunRequest
 from tests.support.goldens import FOLDER
@@ -63,6 +66,22 @@ def test_settings_of_the_request_win_over_the_preset_and_the_preset_over_the_met
     assert prepare(request(preset="paper"), store)[0].settings == run.settings
     with pytest.raises(SettingError, match="'huge'.*small, paper"):
         prepare(request(preset="huge"), store)
+
+
+def test_auto_is_resolved_before_the_method_is_made(store, monkeypatch, tmp_path):
+    shutil.copytree(EAGLE, tmp_path / "eagle")
+    profile = Profile("eagle2", "text", 9, [Shape({"depth": d, "top_k": 2}, [1.0, 1.2, 1.0 + d]) for d in (1, 2)])
+    (tmp_path / "eagle" / PROFILE_FILE).write_text(profile_text(profile))
+    small = {"small": {"eagle2": {"total_tokens": 16, "depth": 3}}}
+    preset = TargetPreset("tiny", "Tiny", BASE, {"eagle2": str(tmp_path / "eagle")}, small, {"cpu": "small"})
+    monkeypatch.setattr(store, "preset", lambda _: preset)
+    run, notices = prepare(request(settings={"total_tokens": "auto"}, drafter=None), store)
+    assert run.settings == {"total_tokens": 3, "depth": 2, "top_k": 2}  # the preset's depth does not bind it
+    assert "auto: 3 rows, depth 2, top_k 2" in notices[0] and "to break even" in notices[0]
+    run, _ = prepare(request(settings={"total_tokens": "auto", "depth": 1}, drafter=None), store)
+    assert run.settings["depth"] == 1
+    with pytest.raises(SettingError, match="acceptance profile"):
+        prepare(request(settings={"total_tokens": "auto"}), store)
 
 
 def test_clamped_settings_are_said(store):

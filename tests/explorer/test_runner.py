@@ -37,6 +37,24 @@ def finished(events):
     return next(event.trace for event in events if isinstance(event, Finished))
 
 
+def test_measuring_takes_its_turn_on_the_device(runner):
+    events, wanted = [], request()
+    run = runner.run(wanted)
+    next(run)
+    work = runner.measure(wanted, ["eagle2"])
+    assert next(work) == Status("waiting for the device: 1 ahead")
+    run.close()
+    while True:
+        try:
+            events.append(next(work))
+        except StopIteration as end:
+            report = end.value
+            break
+    assert report.methods == {} and report.cost.verify_at(8) > 0  # the golden drafter brings no profile
+    assert events[-1].fraction > 0
+    assert finished(runner.run(wanted)).stats.num_steps > 0
+
+
 @pytest.mark.parametrize("method", PAIRS)
 def test_a_run(runner, method):
     events = list(runner.run(request(method)))

@@ -37,8 +37,7 @@ def test_medusa_end_to_end(plan: Plan, tmp_path: Path) -> None:
     accuracy = json.loads((folder / "head_accuracy.json").read_text())
     assert [len(row) for row in accuracy] == [10, 10]
     trees = json.loads((tmp_path / "trees.json").read_text())
-    assert len(trees["smollm2-15"]) == 15
-    assert trees["smollm2-63"][:15] == trees["smollm2-15"]
+    assert 15 < len(trees["smollm2-63"]) <= 63  # guesses that were never right are left out
     assert max(len(path) for path in trees["smollm2-63"]) <= 2
     assert "head 0 right, first guess" in (folder / "README.md").read_text()
 

@@ -1,0 +1,184 @@
+"""Measures what a pass costs on this device and picks the tree that decodes fastest with a drafter's acceptance."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from explorer.clock import Clock
+from explorer.config import AUTO, Sampling, resolve
+from explorer.devices import device_name
+from explorer.errors import SettingError
+from explorer.loading import LoadedModels, ModelStore, drafter_source
+from explorer.methods.base import Method
+from explorer.methods.registry import METHODS
+from explorer.prediction import (
+    TOTAL_TOKENS,
+    CostReport,
+    DeviceCost,
+    DraftCost,
+    Prediction,
+    Profile,
+    best,
+    best_by_rows,
+    predict,
+    read_profile,
+)
+from explorer.runner_events import RunRequest, Status
+from explorer.sampling import Sampler
+from explorer.target import Target, TargetOutput
+from explorer.tree import DraftTree
+from explorer.verify import is_finite, verify_greedy
+
+SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
+PREFIX = 256
+REPEATS = 5
+
+
+def measure_device(target: Target, repeats: int = REPEATS) -> Generator[Status, None, DeviceCost]:
+    """Time passes of every size in turns, so that a drifting machine hits all alike; medians, after a warm-up."""
+    prompt = _prompt(target)
+    clock = Clock(target.device)
+    times: dict[int, list[float]] = {size: [] for size in SIZES}
+    target.start(len(prompt) + (repeats + 1) * len(SIZES) + max(SIZES))
+    target.prefill(prompt)
+    for number in range(repeats + 1):
+        yield Status("measuring what a pass costs here", number / (repeats + 1))
+        for size in SIZES:
+            tree = _tree(target, size)
+            clock.start()
+            output = target.forward(tree)
+            is_finite(output.logits)
+            verdict = verify_greedy(tree, output.logits)
+            target.commit(verdict.path[:1])
+            elapsed = clock.lap()
+            if number:
+                times[size].append(elapsed)
+    return DeviceCost(
+        device_name=device_name(target.device),
+        dtype=str(target.dtype).removeprefix("torch."),
+        num_threads=torch.get_num_threads(),
+        prefix_len=len(prompt),
+        verify_ms={size: statistics.median(values) for size, values in times.items()},
+    )
+
+
+def measure_drafts(
+    target: Target, kind: type[Method], drafter: Any, profile: Profile, repeats: int = REPEATS
+) -> Generator[Status, None, DraftCost]:
+    """Time drafting for every shape of a profile, after a prompt of real features."""
+    prompt = _prompt(target)
+    target.start(len(prompt))
+    output = target.prefill(prompt)
+    draft_ms = []
+    for number, shape in enumerate(profile.shapes):
+        yield Status(f"measuring what {kind.label} drafts cost here", number / len(profile.shapes))
+        settings: Any = resolve(kind.Settings, shape.settings | {TOTAL_TOKENS: len(shape.tau)})[0]
+        draft_ms.append(_drafting_ms(kind(target, drafter, settings), prompt, output, repeats))
+    return DraftCost(kind.name, draft_ms)
+
+
+def _drafting_ms(method: Method, prompt: list[int], output: TargetOutput, repeats: int) -> float:
+    clock, times = Clock(method.target.device), []
+    method.start(prompt, output, Sampler(Sampling()))
+    for _ in range(repeats + 1):
+        clock.start()
+        method.draft(prompt[-1]).tree()
+        times.append(clock.lap())
+    return statistics.median(times[1:])
+
+
+def predictions(models: LoadedModels, kind: type[Method], source: str) -> Generator[Status, None, list[Prediction]]:
+    """Every tree of a method with its predicted speed; what is measured for it is measured once a process.
+
+    Raises SettingError where the drafter brings no acceptance profile.
+    """
+    profile = _profile_of(kind, source)
+    if profile is None:
+        raise SettingError(
+            f"{AUTO} needs the drafter's acceptance profile, and {source} has none for {kind.name}: give numbers, or "
+            "make one with `python -m explorer train profile`"
+        )
+    if models.device_cost is None:
+        models.device_cost = yield from measure_device(models.target)
+    if (kind.name, source) not in models.draft_costs:
+        drafter = models.drafter(kind.name, source).module
+        models.draft_costs[kind.name, source] = yield from measure_drafts(models.target, kind, drafter, profile)
+    return predict(models.device_cost, models.draft_costs[kind.name, source], profile)
+
+
+def report_costs(request: RunRequest, methods: Sequence[str], store: ModelStore) -> Generator[Status, None, CostReport]:
+    """Measure this device and the drafters of ``methods``; those without a profile are left out.
+
+    Raises ExplorerError subclasses for a target or drafter that does not load.
+    """
+    models = yield from store.models(request)
+    if models.device_cost is None:
+        models.device_cost = yield from measure_device(models.target)
+    found = {}
+    for name in methods:
+        own = dataclasses.replace(request, method=name)
+        source = drafter_source(own, store.preset(own))
+        if source is not None and _profile_of(METHODS[name], source) is not None:
+            known = yield from predictions(models, METHODS[name], source)
+            found[METHODS[name].label] = best_by_rows(known)
+    return CostReport(models.target.name, models.device_cost, found)
+
+
+def _profile_of(kind: type[Method], source: str) -> Profile | None:
+    profile = read_profile(Path(source))
+    return profile if profile is not None and profile.method == kind.name else None
+
+
+def has_auto(settings: Any) -> bool:
+    """Whether any setting is left to the measurement."""
+    return AUTO in dataclasses.astuple(settings)
+
+
+def settle(
+    settings: Any, models: LoadedModels, kind: type[Method], source: str
+) -> Generator[Status, None, tuple[Any, Prediction]]:
+    """The settings with ``auto`` replaced by the fastest tree here, and what is predicted of it.
+
+    Raises SettingError where the drafter has no profile, or none with the settings that were given as numbers.
+    """
+    known = yield from predictions(models, kind, source)
+    given = {name: value for name, value in dataclasses.asdict(settings).items() if value != AUTO}
+    fixed = {name: value for name, value in given.items() if name in known[0].settings}
+    chosen = best(known, fixed)
+    if chosen is None:
+        raise SettingError(f"{AUTO} knows no tree with {_listed(fixed)}; it knows {_choices(known)}")
+    return dataclasses.replace(settings, **chosen.settings), chosen
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
+
+
+def _choices(known: list[Prediction]) -> str:
+    names = [name for name in known[0].settings if name != TOTAL_TOKENS]
+    values = {name: sorted({item.settings[name] for item in known}) for name in names}
+    return "; ".join(f"{name} {', '.join(map(str, found))}" for name, found in values.items())
+
+
+def _prompt(target: Target) -> list[int]:
+    """Leaves room in a short context for what is committed behind it."""
+    return _some_tokens(target, min(PREFIX, target.context_limit // 4))
+
+
+def _some_tokens(target: Target, count: int) -> list[int]:
+    """Any tokens: a pass takes as long whatever they are."""
+    generator = torch.Generator().manual_seed(0)
+    tokens: list[int] = torch.randint(target.vocab_size, (count,), generator=generator).tolist()
+    return tokens
+
+
+def _tree(target: Target, num_rows: int) -> DraftTree:
+    """Rows in a binary tree."""
+    parents = [-1, *((row - 1) // 2 for row in range(1, num_rows))]
+    return DraftTree.from_lists(_some_tokens(target, num_rows), parents)

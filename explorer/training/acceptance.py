@@ -1,0 +1,160 @@
+"""What a drafter's trees are worth: the methods drafting along text that the target wrote, every budget at once.
+
+Greedy text is the target's own choice everywhere, so the tokens after a root say which nodes the target would accept,
+and no verify pass is needed. One drafting of a wide tree answers for every smaller budget, because a smaller tree is
+the better part of it. Steps are then walked as decoding would walk them: after an accepted path and its own token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from explorer.config import Sampling
+from explorer.methods.base import Draft, Method
+from explorer.methods.eagle2 import Eagle2, Eagle2Settings
+from explorer.methods.medusa import Medusa, MedusaSettings
+from explorer.prediction import Profile, Shape
+from explorer.presets import load_tree
+from explorer.sampling import Sampler
+from explorer.target import Target, TargetOutput
+from explorer.training.dataset import FeatureSet
+from explorer.tree import DraftTree
+from explorer.verify import Verdict
+
+MAX_ROWS = 64
+DEPTHS = (1, 2, 3, 4, 5, 6)
+TOP_KS = (1, 2, 3, 4, 6, 10)
+_WIDEST = 512  # the setting's own bound: the whole pool is looked at, nothing is cut
+
+
+@dataclass(frozen=True)
+class TextChoice:
+    """How much of the held-out text is drafted along: conversations, and answer tokens of each."""
+
+    num_conversations: int = 32
+    num_tokens: int = 96
+    text: str = "held-out conversations the target wrote, greedy answers"
+
+
+@dataclass
+class _Walks:
+    """Rank at which each right node enters the tree, by shape: one list a root, in the order of the text.
+
+    A root has the ranks of the nodes on the target's own path, ascending: budget n accepts those below n - 1.
+    """
+
+    ranks: list[list[list[int]]] = field(default_factory=list)
+
+    def tau(self, num_rows: int) -> float:
+        """Mean acceptance length with this many rows; a step that the end of a text cuts does not count."""
+        steps = accepted = 0
+        for roots in self.ranks:
+            root = 0
+            while root < len(roots):
+                taken = sum(rank < num_rows - 1 for rank in roots[root])
+                if root + taken + 1 > len(roots):
+                    break
+                steps, accepted, root = steps + 1, accepted + taken, root + taken + 1
+        return 1 + accepted / steps if steps else 1.0
+
+
+def profile_eagle2(target: Target, drafter: Any, held_out: FeatureSet, choice: TextChoice | None = None) -> Profile:
+    """tau of EAGLE-2 for every depth and top_k of the grid and up to 64 rows."""
+    choice = choice or TextChoice()
+    shapes, num_tokens = [], 0
+    for top_k in tqdm(TOP_KS, desc="eagle2 profile", unit="top_k"):
+        method = Eagle2(target, drafter, Eagle2Settings(_WIDEST, max(DEPTHS), top_k))
+        walks = {depth: _Walks() for depth in DEPTHS}
+        num_tokens = 0
+        for roots in _conversations(method, held_out, choice):
+            drafts = [(_right_rows(draft.considered, wanted), draft.considered) for draft, wanted in roots]
+            num_tokens += len(drafts)
+            for depth, walk in walks.items():
+                walk.ranks.append([_score_ranks(rows, tree, depth + 1) for rows, tree in drafts])
+        shapes += [
+            Shape({"depth": depth, "top_k": top_k}, _budgets(walk, 1 + top_k + depth * top_k**2))
+            for depth, walk in walks.items()
+        ]
+    return Profile("eagle2", choice.text, num_tokens, shapes)
+
+
+def profile_medusa(
+    target: Target, drafter: Any, held_out: FeatureSet, tree: str, choice: TextChoice | None = None
+) -> Profile:
+    """tau of Medusa for every beginning of a static tree, whose paths are listed best first."""
+    choice = choice or TextChoice()
+    paths = [tuple(path) for path in load_tree(tree) if len(path) <= drafter.num_heads]
+    method = Medusa(target, drafter, MedusaSettings(tree, len(paths) + 1))
+    order = {path: rank for rank, path in enumerate(paths)}
+    rank_of_row = [order[path] for path in sorted(paths, key=lambda path: (len(path), path))]
+    walk, num_tokens = _Walks(), 0
+    for roots in _conversations(method, held_out, choice):
+        rows = [_right_rows(draft.considered, wanted) for draft, wanted in roots]
+        walk.ranks.append([[rank_of_row[row - 1] for row in path] for path in rows])
+        num_tokens += len(rows)
+    return Profile("medusa", choice.text, num_tokens, [Shape({"tree": tree}, _budgets(walk, len(paths) + 1))])
+
+
+def _budgets(walk: _Walks, num_rows: int) -> list[float]:
+    return [round(walk.tau(rows), 4) for rows in range(1, min(num_rows, MAX_ROWS) + 1)]
+
+
+def _conversations(
+    method: Method, held_out: FeatureSet, choice: TextChoice
+) -> Iterator[list[tuple[Draft, Sequence[int]]]]:
+    """Per chosen conversation: what the method drafts after each answer token, and the tokens that really follow."""
+    corpus = held_out.corpus
+    greedy = np.flatnonzero(corpus.temp == 0)[: choice.num_conversations]
+    for index in greedy:
+        tokens = corpus.conversation(index).tolist()
+        features = torch.from_numpy(held_out.features[slice(*corpus.offsets[index : index + 2])]).to(
+            method.target.device, method.target.dtype
+        )
+        yield list(_drafts(method, tokens, features, int(corpus.start[index]), choice.num_tokens))
+
+
+def _drafts(
+    method: Method, tokens: list[int], features: torch.Tensor, start: int, num_tokens: int
+) -> Iterator[tuple[Draft, Sequence[int]]]:
+    """Draft as if the target decoded this text one token at a time; ``features`` [T, H] stand for its passes."""
+    method.start(tokens[:start], _as_output(features[:start]), Sampler(Sampling()))
+    end = min(len(tokens), start + num_tokens)
+    for root in range(start, end - 1):
+        yield method.draft(tokens[root]), tokens[root + 1 : end]
+        method.update(_ROOT_ALONE, _as_output(features[root : root + 1]))
+
+
+def _as_output(hidden: torch.Tensor) -> TargetOutput:
+    return TargetOutput(torch.empty(0), hidden, {})
+
+
+_ROOT_ALONE = Verdict((0,), (), ("root",), (float("nan"),), (), next_token=0, next_kind="recovered")
+
+
+def _right_rows(tree: DraftTree, wanted: Sequence[int]) -> list[int]:
+    """Rows below the root that spell the beginning of ``wanted``."""
+    rows = [0]
+    for token in wanted:
+        child = next((row for row in tree.children(rows[-1]) if tree.token_list[row] == token), None)
+        if child is None:
+            break
+        rows.append(child)
+    return rows[1:]
+
+
+def _score_ranks(rows: list[int], tree: DraftTree, max_depth: int) -> list[int]:
+    """At which rank the rerank takes each of these rows among the nodes down to ``max_depth``, ties by row."""
+    depths = tree.depths
+    considered = (depths[1:] <= max_depth).nonzero().flatten() + 1
+    order = considered[tree.scores[considered].sort(descending=True, stable=True).indices]
+    rank = {row: place for place, row in enumerate(order[: MAX_ROWS - 1].tolist())}
+    found = [rank.get(row, MAX_ROWS) for row in rows if depths[row] <= max_depth]
+    assert all(above <= below for above, below in pairwise(found)), "a node outranks its parent"
+    return found
