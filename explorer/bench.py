@@ -152,6 +152,7 @@ def _measurement(run: Run, question: Question, decoding: Decoding, steps: list[S
         output=decoding.output,
         stop=decoding.stop or "error",
         num_prompt_tokens=len(run.prompt.token_ids),
+        settings=run.settings,
         prefill_ms=decoding.prefill_ms.target + (decoding.prefill_ms.drafter or 0.0),
         decode_ms=sum(step.ms.total for step in steps),
         split_ms={"draft": sum(sum(step.ms.draft) for step in steps)} | split,

@@ -69,6 +69,7 @@ def _figures(
     decode_ms = sum(item.decode_ms for item in items)
     divergences = [found for item in items if (found := _divergence(item, plain.get(item.question_id)))]
     return {
+        "settings": items[0].settings if items else {},
         "num_prompts": len(items),
         "num_steps": num_steps,
         "tau": 1 + accepted / num_steps if num_steps else None,
@@ -153,6 +154,7 @@ def _share(name: str) -> Show:
 
 
 _COLUMNS: list[tuple[str, Show]] = [
+    ("settings", lambda row: ", ".join(f"{name} {value}" for name, value in row["settings"].items()) or "–"),
     ("tau", lambda row: _number(row["tau"], 2)),
     ("tau without the target's own token", lambda row: _number(row["tau"] and row["tau"] - 1, 2)),
     ("tokens/s", lambda row: _spread_text(row["tokens_per_second"], 1)),

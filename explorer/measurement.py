@@ -36,6 +36,7 @@ class Measurement:
     tried_by_depth: list[int] = field(default_factory=list)
     accepted_by_depth: list[int] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)  # top-2 logit gap a token; kept for the autoregressive lane only
+    settings: dict[str, Any] = field(default_factory=dict)  # as resolved: `auto` is a number here
 
     @property
     def key(self) -> tuple[str, str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
 from explorer.config import repo_path
+from explorer.prediction import CostReport
 from explorer.runner_events import Event, RunRequest, Status
 from explorer.ui.context import Context, RunsRequests
 from explorer.ui.controls import method_forms
@@ -48,6 +49,12 @@ class LazyRunner:
         if self._runner is None:
             yield Status("loading the engine")
         yield from self._load().run(request)
+
+    def measure(self, request: RunRequest, methods: Sequence[str]) -> Generator[Status, None, CostReport]:
+        """What passes cost here, the first status at once."""
+        if self._runner is None:
+            yield Status("loading the engine")
+        return (yield from self._load().measure(request, methods))
 
     def _load(self) -> Runner:
         with self._lock:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from explorer.config import TargetPreset
 from explorer.errors import PromptError, SettingError
-from explorer.runner_events import Event, RunRequest
+from explorer.prediction import CostReport
+from explorer.runner_events import Event, RunRequest, Status
 from explorer.ui.controls import COMMON, Field, MethodForm, fields, offered_methods, setting_text
 from explorer.ui.options import AppOptions
 from explorer.ui.store import TraceStore
@@ -21,6 +22,9 @@ class RunsRequests(Protocol):
 
     def run(self, request: RunRequest) -> Generator[Event, None, None]:
         """Events of one run; closing the iterator frees the device within a step."""
+
+    def measure(self, request: RunRequest, methods: Sequence[str]) -> Generator[Status, None, CostReport]:
+        """What passes cost here for the request's target, and what trees of these methods gain."""
 
 
 @dataclass(frozen=True)

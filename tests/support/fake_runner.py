@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 
+from explorer.prediction import CostReport, DeviceCost, Prediction
 from explorer.runner_events import BaselineProgress, Event, Finished, Notice, RunRequest, Started, Status, Stepped
 from explorer.trace import Output, Trace
 
@@ -33,6 +34,17 @@ class FakeRunner:
                 yield from self._play(request)
             finally:
                 self.num_closed += 1
+
+    def measure(self, request: RunRequest, methods: Sequence[str]) -> Generator[Status, None, CostReport]:
+        """Two statuses and a small report."""
+        self.requests.append(request)
+        yield Status("waiting for the device: 1 ahead")
+        yield Status("measuring what a pass costs here", 0.5)
+        if self.error is not None:
+            raise self.error
+        cost = DeviceCost("a processor", "float32", 2, 256, {1: 40.0, 8: 50.0, 64: 160.0})
+        trees = [Prediction({"depth": 2, "total_tokens": 8}, 1.6, 56.0, 1.4, 28.6, 1.14)]
+        return CostReport("tiny", cost, {"EAGLE-2": trees})
 
     def _play(self, request: RunRequest) -> Generator[Event, None, None]:
         yield Status("loading the target", 0.5)

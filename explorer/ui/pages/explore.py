@@ -12,7 +12,7 @@ import gradio as gr
 
 from explorer.config import repo_path
 from explorer.errors import SettingError
-from explorer.ui import handlers, opening
+from explorer.ui import costs, handlers, opening
 from explorer.ui.context import Context
 from explorer.ui.controls import make_control, offered_methods, offered_presets, preset_value
 from explorer.ui.screen import Screen
@@ -26,6 +26,10 @@ DEFAULT_MAX_NEW_TOKENS = 128
 # So many runs wait inside the runner, which tells each its place in the line; Gradio's own queue holds the rest.
 MAX_IN_LINE = 8
 WELCOME = "No recorded runs are here yet. Type a prompt and press Run."
+COSTS_HINT = (
+    "How much more a pass over a whole tree costs than a pass over one token decides whether speculation pays. "
+    "Measuring takes some seconds."
+)
 DOWNLOAD_JS = f"() => {{ document.querySelector('#viewer').dispatchEvent(new Event('{DOWNLOAD_EVENT}')); }}"
 
 # On a phone the form stands below the viewer: there the button leads to it.
@@ -79,6 +83,7 @@ def build_explore_page(context: Context) -> None:
                 download = gr.Button("Download this trace", size="sm", min_width=80)
                 upload = gr.UploadButton("Open a trace file", file_types=[".json", ".gz"], size="sm", min_width=80)
             plot = gr.Plot(visible=False, show_label=False, elem_id="summary")
+            _costs(context, form.common[2])
     screen = [viewer, line, form.run, form.stop, plot, picker]
     _wire_run(context, form, screen)
     _wire_form(context, form)
@@ -147,6 +152,16 @@ def _method_controls(context: Context, chosen: str, preset: str) -> tuple[list[A
                     generated.append(make_control(item.setting, value))
         groups.append(group)
     return generated, groups
+
+
+def _costs(context: Context, target: gr.Dropdown) -> None:
+    """The section on what passes cost on this machine."""
+    with gr.Accordion("What a pass costs on this machine", open=False, elem_id="costs"):
+        line = status_line(status("idle", COSTS_HINT), elem_id="cost-status")
+        button = gr.Button("Measure", size="sm", min_width=80, elem_id="measure")
+        plot = gr.Plot(visible=False, show_label=False, elem_id="cost-plot")
+    outputs = [button, line, plot]
+    button.click(_bind(costs.measure_costs, context), target, outputs, concurrency_limit=MAX_IN_LINE, **PRIVATE)
 
 
 def _picker(context: Context) -> gr.Dropdown:

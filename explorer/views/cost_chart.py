@@ -1,0 +1,91 @@
+"""What passes cost on this device, and where a method's trees pay: two charts of one cost report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from explorer.prediction import CostReport, Prediction
+from explorer.views.charts import DRAFTER, GRID, QUIET, TARGET, TEXT
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+HEIGHT = 320
+COLORS = (DRAFTER, TARGET, "#009E73", "#CC79A7")  # Okabe and Ito's, one a method
+
+
+def cost_figure(report: CostReport) -> go.Figure:
+    """Left: a pass by rows, in passes of one row. Right: tokens per pass against what would break even."""
+    from plotly.subplots import make_subplots
+
+    titles = ("A verify pass, in passes of one row", "Tokens per pass: expected (line) and needed (dots)")
+    figure = make_subplots(rows=1, cols=2, subplot_titles=titles, horizontal_spacing=0.08)
+    _passes(figure, report)
+    for color, (label, trees) in zip(COLORS, report.methods.items(), strict=False):
+        _method(figure, color, label, trees)
+    figure.update_layout(
+        height=HEIGHT,
+        margin={"l": 44, "r": 8, "t": 32, "b": 84},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"color": TEXT, "size": 12, "family": "system-ui, sans-serif"},
+        legend={"orientation": "h", "x": 1, "xanchor": "right", "y": -0.22},
+        dragmode=False,
+    )
+    figure.update_annotations(font_size=13)
+    figure.update_xaxes(title_text="rows of the pass", gridcolor=GRID, zeroline=False, fixedrange=True)
+    figure.update_yaxes(gridcolor=GRID, zeroline=False, fixedrange=True, rangemode="tozero")
+    return figure
+
+
+def _passes(figure: go.Figure, report: CostReport) -> None:
+    cost = report.cost
+    rows = sorted(cost.verify_ms)
+    ratios = [cost.verify_ms[size] / cost.verify_at(1) for size in rows]
+    figure.add_scatter(
+        x=rows,
+        y=ratios,
+        mode="lines+markers",
+        line={"color": QUIET},
+        showlegend=False,
+        customdata=[cost.verify_ms[size] for size in rows],
+        hovertemplate="%{x} rows: %{y:.2f} × one row (%{customdata:.1f} ms)<extra></extra>",
+        row=1,
+        col=1,
+    )
+
+
+def _method(figure: go.Figure, color: str, label: str, trees: list[Prediction]) -> None:
+    """Expected and needed tokens per pass by rows; a star where the step is fastest."""
+    if not trees:
+        return
+    rows = [item.num_rows for item in trees]
+    lines = (
+        (f"{label}: expected", "lines", [item.tau for item in trees]),
+        (f"{label}: needed", "markers", [item.break_even for item in trees]),
+    )
+    for name, mode, values in lines:
+        figure.add_scatter(
+            x=rows,
+            y=values,
+            mode=mode,
+            name=name,
+            line={"color": color},
+            marker={"color": color, "size": 4},
+            hovertemplate="%{x} rows: %{y:.2f}<extra>" + name + "</extra>",
+            row=1,
+            col=2,
+        )
+    fastest = max(trees, key=lambda item: item.tokens_per_second)
+    figure.add_scatter(
+        x=[fastest.num_rows],
+        y=[fastest.tau],
+        mode="markers+text",
+        text=[f"{fastest.speedup:.2f} ×"],
+        textposition="top center",
+        marker={"color": color, "size": 13, "symbol": "star"},
+        name=f"{label}: fastest",
+        hovertemplate=f"{fastest.num_rows} rows: {fastest.speedup:.2f} × plain decoding<extra>{label}</extra>",
+        row=1,
+        col=2,
+    )
