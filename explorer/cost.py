@@ -6,7 +6,7 @@ import dataclasses
 import statistics
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -34,6 +34,8 @@ from explorer.sampling import Sampler
 from explorer.target import Target, TargetOutput
 from explorer.tree import DraftTree
 from explorer.verify import is_finite, verify_greedy
+
+T = TypeVar("T")
 
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 PREFIX = 256
@@ -81,6 +83,16 @@ def measure_drafts(
         settings: Any = resolve(kind.Settings, shape.settings | {TOTAL_TOKENS: len(shape.tau)})[0]
         draft_ms.append(_drafting_ms(kind(target, drafter, settings), prompt, output, repeats))
     return DraftCost(kind.name, draft_ms)
+
+
+def finish(work: Generator[Status, None, T]) -> T:
+    """What a measuring generator returns, its statuses passed over."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            result: T = done.value
+            return result
 
 
 def _drafting_ms(method: Method, prompt: list[int], output: TargetOutput, repeats: int) -> float:

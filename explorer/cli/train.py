@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from explorer.config import DEFAULT_TARGET
+from explorer.config import DEFAULT_TARGET, parse_assignments
 from explorer.errors import SettingError
 
 if TYPE_CHECKING:
     from explorer.checkpoints.target import LoadedTarget
 
+Options = TypeVar("Options")
+
 HELP = "make drafters for a target: its own text, its features, Medusa heads, the EAGLE layer, their acceptance"
-STAGES = ("generate", "gather", "features", "medusa", "eagle", "profile", "all")
+STAGES = ("generate", "gather", "features", "medusa", "eagle", "profile", "ablate", "all")
 INTERRUPTED = 130
 # Heads are shallow and start near the identity, so they bear twice the step (axolotl's Medusa recipe: 2e-3).
 LEARNING_RATES = {"medusa": 2e-3, "eagle": 1e-3}
@@ -28,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder for text, features and checkpoints")
     parser.add_argument("--out", type=Path, help="folder for medusa/ and eagle/ (default: --work/drafters)")
     parser.add_argument("--target", default=DEFAULT_TARGET, help="smollm2, a directory or a hub id")
-    parser.add_argument("--dtype", default="auto", help="of the target: auto, float32 or bfloat16")
+    parser.add_argument("--dtype", default="auto", help="of the target and of training: auto, float32 or bfloat16")
     parser.add_argument("--text", type=Path, action="append", default=[], help="text .npz or folder (repeatable)")
     parser.add_argument("--text-note", help="a sentence for the card on where that text comes from")
     parser.add_argument("--trees", type=Path, help="preset file to put the grown Medusa trees into")
@@ -38,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--learning-rate", type=float, help="default: 0.002 for medusa, 0.001 for eagle")
     parser.add_argument("--start-from", type=Path, help="medusa, eagle: a drafter folder to go on training")
     parser.add_argument("--draft-vocab", type=int, default=8192, help="eagle: tokens the drafter may propose")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="medusa, eagle: an option of the recipe"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="processor threads (default: torch's choice)")
 
@@ -79,10 +85,10 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
     from explorer.training.gather import gather
     from explorer.training.loop import LoopOptions
     from explorer.training.medusa import MedusaOptions
-    from explorer.training.run import Plan, prepare, profile_drafters, train_eagle, train_medusa
+    from explorer.training.run import Plan, decoding_target, prepare, profile_drafters, train_eagle, train_medusa
 
     rate = args.learning_rate or LEARNING_RATES.get(stage, LoopOptions.learning_rate)
-    loop = LoopOptions(epochs=args.epochs, learning_rate=rate, seed=args.seed)
+    loop = LoopOptions(args.epochs, learning_rate=rate, seed=args.seed, is_bfloat16=args.dtype == "bfloat16")
     plan = Plan(
         work=args.work,
         out=args.out or args.work / "drafters",
@@ -104,10 +110,28 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
         prepare(plan, target)
         return args.work / "features"
     if stage == "profile":
-        return profile_drafters(plan, args.target)
+        return profile_drafters(plan, decoding_target(args.target))
+    if stage == "ablate":
+        from explorer.training.ablation import ablate
+
+        return ablate(plan, target, decoding_target(args.target))
     if stage == "medusa":
-        return train_medusa(plan, target, MedusaOptions(), args.trees)
-    return train_eagle(plan, target, EagleOptions())
+        return train_medusa(plan, target, options_of(MedusaOptions, args.set), args.trees)
+    return train_eagle(plan, target, options_of(EagleOptions, args.set))
+
+
+def options_of(kind: type[Options], pairs: list[str]) -> Options:
+    """A recipe's options with those of ``--set`` changed; SettingError where one is unknown or unreadable."""
+    known: dict[str, Any] = {item.name: item.default for item in fields(kind)}  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for name, text in parse_assignments(pairs).items():
+        if name not in known:
+            raise SettingError(f"--set {name}: unknown; this recipe has {', '.join(known)}")
+        try:
+            values[name] = type(known[name])(text)
+        except ValueError as error:
+            raise SettingError(f"--set {name}={text}: give a number like {known[name]}") from error
+    return kind(**values)
 
 
 def _shown(args: argparse.Namespace) -> list[str]:
@@ -118,6 +142,8 @@ def _shown(args: argparse.Namespace) -> list[str]:
         shown += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     if args.start_from is not None:
         shown += ["--start-from", args.start_from.name]
+    for pair in args.set:
+        shown += ["--set", pair]
     for path in args.text:
         shown += ["--text", path.name]
     return shown

@@ -7,7 +7,7 @@ the better part of it. Steps are then walked as decoding would walk them: after 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -29,8 +29,7 @@ from explorer.tree import DraftTree
 from explorer.verify import Verdict
 
 MAX_ROWS = 64
-DEPTHS = (1, 2, 3, 4, 5, 6)
-TOP_KS = (1, 2, 3, 4, 6, 10)
+GRID = dict.fromkeys((1, 2, 3, 4, 6, 10), (1, 2, 3, 4, 5, 6))
 _WIDEST = 512  # the setting's own bound: the whole pool is looked at, nothing is cut
 
 
@@ -65,13 +64,19 @@ class _Walks:
         return 1 + accepted / steps if steps else 1.0
 
 
-def profile_eagle2(target: Target, drafter: Any, held_out: FeatureSet, choice: TextChoice | None = None) -> Profile:
-    """tau of EAGLE-2 for every depth and top_k of the grid and up to 64 rows."""
+def profile_eagle2(
+    target: Target,
+    drafter: Any,
+    held_out: FeatureSet,
+    choice: TextChoice | None = None,
+    grid: Mapping[int, Sequence[int]] = GRID,
+) -> Profile:
+    """tau of EAGLE-2 for a grid of top_k -> depths, and up to 64 rows."""
     choice = choice or TextChoice()
     shapes, num_tokens = [], 0
-    for top_k in tqdm(TOP_KS, desc="eagle2 profile", unit="top_k"):
-        method = Eagle2(target, drafter, Eagle2Settings(_WIDEST, max(DEPTHS), top_k))
-        walks = {depth: _Walks() for depth in DEPTHS}
+    for top_k, depths in tqdm(grid.items(), desc="eagle2 profile", unit="top_k"):
+        method = Eagle2(target, drafter, Eagle2Settings(_WIDEST, max(depths), top_k))
+        walks = {depth: _Walks() for depth in depths}
         num_tokens = 0
         for roots in _conversations(method, held_out, choice):
             drafts = [(_right_rows(draft.considered, wanted), draft.considered) for draft, wanted in roots]

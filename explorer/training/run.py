@@ -122,15 +122,20 @@ def train_medusa(plan: Plan, target: LoadedTarget, options: MedusaOptions, trees
     return folder
 
 
-def train_eagle(plan: Plan, target: LoadedTarget, options: EagleOptions) -> Path:
-    """Train the EAGLE layer, measure it, write the folder."""
-    data = prepare(plan, target)
+def fit_eagle(plan: Plan, target: LoadedTarget, data: Prepared, options: EagleOptions) -> tuple[EagleRecipe, Progress]:
+    """Train the EAGLE layer in `work/eagle`."""
     lm_head = target.model.get_output_embeddings().weight.detach().float()
     embedding = target.model.get_input_embeddings().weight.detach().float()
     torch.manual_seed(plan.loop.seed)  # for the initial weights; everything later has generators of its own
     config = eagle_config(target, len(data.draft_tokens))
     recipe = EagleRecipe(config, data.draft_tokens, embedding, lm_head, data.held_out, options)
-    state = _fit(plan, recipe, data, "eagle")
+    return recipe, _fit(plan, recipe, data, "eagle")
+
+
+def train_eagle(plan: Plan, target: LoadedTarget, options: EagleOptions) -> Path:
+    """Train the EAGLE layer, measure it, write the folder."""
+    data = prepare(plan, target)
+    recipe, state = fit_eagle(plan, target, data, options)
     agreement = recipe.depth_agreement(num_depths=5)
     folder = plan.out / "eagle"
     save_eagle(recipe.network, folder, target.name)
@@ -140,13 +145,17 @@ def train_eagle(plan: Plan, target: LoadedTarget, options: EagleOptions) -> Path
     return folder
 
 
-def profile_drafters(plan: Plan, target_source: str) -> Path:
+def decoding_target(source: str) -> Target:
+    """The target as decoding uses it, float32 with tree attention; what reads text for a recipe is another copy."""
+    loaded = load_target(source, dtype="float32")
+    return Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
+
+
+def profile_drafters(plan: Plan, target: Target) -> Path:
     """Measure what the finished drafters' trees are worth on held-out text, and write the profile beside each.
 
-    The features must be there already. The target is loaded anew, as decoding uses it: float32 with tree attention.
+    The features must be there already.
     """
-    loaded = load_target(target_source, dtype="float32")
-    target = Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
     held_out = read_features(plan.work / "features" / "held-out")
     medusa, eagle = plan.out / "medusa", plan.out / "eagle"
     if medusa.is_dir():

@@ -13,7 +13,7 @@ ROWS_AT_ONCE = 256
 
 def soft_cross_entropy(logits: Tensor, wanted: Tensor) -> Tensor:
     """Mean over rows of the cross-entropy of softmax(logits [R, C]) against the distributions wanted [R, C]."""
-    return -(wanted * logits.log_softmax(-1)).sum(-1).mean()
+    return -(wanted * logits.float().log_softmax(-1)).sum(-1).mean()
 
 
 def top_tokens(hidden: Tensor, lm_head: Tensor, count: int) -> Tensor:

@@ -9,6 +9,7 @@ import pytest
 
 from explorer.cli import train
 from explorer.errors import CheckpointError, SettingError
+from explorer.training.eagle import EagleOptions
 from tests.support.goldens import FOLDER
 from tests.support.training import tiny_corpus, write_corpus
 
@@ -36,6 +37,16 @@ def test_wrong_values_are_named(option: str, value: str, tmp_path: Path) -> None
     args = parse("medusa", "--work", str(tmp_path), option, value)
     with pytest.raises(SettingError, match=option if option != "--text" else "no such text"):
         train.run(args)
+
+
+def test_recipe_options() -> None:
+    assert train.options_of(EagleOptions, ["token_weight=0.1", "num_frequent=7"]) == EagleOptions(
+        token_weight=0.1, num_frequent=7
+    )
+    with pytest.raises(SettingError, match="--set magic: unknown; this recipe has feature_weight"):
+        train.options_of(EagleOptions, ["magic=1"])
+    with pytest.raises(SettingError, match=r"give a number like 0\.5"):
+        train.options_of(EagleOptions, ["token_weight=much"])
 
 
 def test_a_missing_target_is_named(tmp_path: Path) -> None:

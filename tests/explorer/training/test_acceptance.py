@@ -14,14 +14,13 @@ from explorer.methods.eagle2 import Eagle2, Eagle2Settings
 from explorer.methods.medusa import Medusa, MedusaSettings
 from explorer.prediction import Profile
 from explorer.target import Target
-from explorer.training import acceptance
 from explorer.training.acceptance import TextChoice, profile_eagle2, profile_medusa
 from explorer.training.corpus import Corpus
 from explorer.training.dataset import FeatureSet
 from tests.support.tiny import greedy, tiny_drafter, tiny_target
 
 PROMPTS = ([5, 9, 2], [40, 7, 7, 31], [11], [3, 59, 22, 8, 1])
-NUM_NEW = 40
+NUM_NEW = 28
 CHOICE = TextChoice(num_conversations=len(PROMPTS), num_tokens=NUM_NEW)
 
 
@@ -62,14 +61,12 @@ def shape_of(profile: Profile, **settings: Any) -> list[float]:
     return next(shape.tau for shape in profile.shapes if shape.settings == settings)
 
 
-def test_eagle2_profile_equals_decoding(target: Target, held_out: FeatureSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acceptance, "TOP_KS", (2, 4))
-    monkeypatch.setattr(acceptance, "DEPTHS", (1, 3))
+def test_eagle2_profile_equals_decoding(target: Target, held_out: FeatureSet) -> None:
     drafter = tiny_drafter("eagle2", target)
-    profile = profile_eagle2(target, drafter, held_out, CHOICE)
+    profile = profile_eagle2(target, drafter, held_out, CHOICE, {2: (1, 3), 4: (1, 3)})
     assert profile.num_tokens == len(PROMPTS) * (NUM_NEW - 1)
     assert len(profile.shapes) == 4 and len(shape_of(profile, depth=1, top_k=2)) == 1 + 2 + 4
-    for depth, top_k, rows in ((1, 2, 3), (1, 2, 7), (3, 2, 9), (1, 4, 6), (3, 4, 20), (3, 4, 50)):
+    for depth, top_k, rows in ((1, 2, 3), (3, 2, 9), (1, 4, 6), (3, 4, 50)):
         tau = shape_of(profile, depth=depth, top_k=top_k)
         measured = decoded_tau(target, Eagle2(target, drafter, Eagle2Settings(rows, depth, top_k)))
         assert tau[rows - 1] == pytest.approx(measured, abs=1e-4), (depth, top_k, rows)
@@ -82,7 +79,7 @@ def test_medusa_profile_equals_decoding(target: Target, held_out: FeatureSet) ->
     profile = profile_medusa(target, heads, held_out, "mc_sim_7b_63", CHOICE)
     tau = profile.shapes[0].tau
     assert profile.shapes[0].settings == {"tree": "mc_sim_7b_63"}
-    for rows in (2, 5, 12, len(tau)):
+    for rows in (2, 12, len(tau)):
         measured = decoded_tau(target, Medusa(target, heads, MedusaSettings("mc_sim_7b_63", rows)))
         assert tau[rows - 1] == pytest.approx(measured, abs=1e-4), rows
     assert tau[-1] > 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,11 +35,14 @@ class Toy:
         self.die_at = die_at
         self.calls = 0
         self.scores = scores
+        self.ask_at: int | None = None
 
     def loss(self, batch: Batch, generator: torch.Generator, progress: float) -> torch.Tensor:
         assert 0 <= progress < 1
         if self.calls == self.die_at:
             raise KeyboardInterrupt
+        if self.calls == self.ask_at:
+            os.kill(os.getpid(), signal.SIGTERM)
         self.calls += 1
         noisy = batch.features + 0.01 * torch.rand(batch.features.shape, generator=generator)
         return (self.network(noisy[:, :-1]) - batch.features[:, 1:]).square().mean()
@@ -49,6 +54,19 @@ class Toy:
 @pytest.fixture
 def data(tmp_path: Path) -> FeatureSet:
     return tiny_features(tmp_path / "features")
+
+
+def test_an_asked_for_end_saves_the_batch_under_way(data: FeatureSet, tmp_path: Path) -> None:
+    whole, cut = Toy(), Toy()
+    train(whole, data, OPTIONS, tmp_path / "whole")
+    cut.ask_at = 6  # between two checkpoints
+    with pytest.raises(KeyboardInterrupt):
+        train(cut, data, OPTIONS, tmp_path / "cut")
+    assert torch.load(tmp_path / "cut" / "last.pt", weights_only=True)["progress"]["step"] == 7
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    resumed = Toy()
+    train(resumed, data, OPTIONS, tmp_path / "cut")
+    assert torch.equal(resumed.network.weight, whole.network.weight)
 
 
 def test_the_loss_goes_down_and_is_recorded(data: FeatureSet, tmp_path: Path) -> None:
