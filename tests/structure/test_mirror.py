@@ -13,6 +13,7 @@ TESTED_ELSEWHERE = {
 
 # Test file -> what it tests, where that is more than one module.
 ACROSS_MODULES: dict[str, str] = {
+    "tests/explorer/training/test_recipes.py": "text, drafters and their acceptance from end to end",
     "tests/explorer/test_default_target.py": "every method against transformers' generate",
 }
 
