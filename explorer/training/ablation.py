@@ -16,10 +16,11 @@ from explorer.target import Target
 from explorer.training.acceptance import TextChoice, profile_eagle2
 from explorer.training.dataset import FeatureSet
 from explorer.training.eagle import EagleOptions
+from explorer.training.gather import gather, read_gathered
 from explorer.training.run import Plan, Prepared, fit_eagle, prepare
 from explorer.training.storage import replace_file, write_json
 
-SHARE = 4  # the base variant reads a quarter of the text
+SHARE = 4  # variants read a quarter of the text
 NUM_DEPTHS = 5
 TREES = (Eagle2Settings(12, 3, 4), Eagle2Settings(60, 5, 10))  # the small one first
 LARGEST_DRAFT_VOCAB = 16384
@@ -28,13 +29,13 @@ TEXT = TextChoice(num_conversations=24, num_tokens=96)
 
 @dataclass(frozen=True)
 class Variant:
-    """One change to the base recipe. options: changed EagleOptions; share: the part of the text is 1 / share."""
+    """One change to the base recipe. options: changed EagleOptions; part: how much of the quarter is read."""
 
     factor: str
     value: str
     options: dict[str, Any] = field(default_factory=dict)
     draft_vocab: int | None = None
-    share: float = SHARE
+    part: float = 1.0
 
     @property
     def name(self) -> str:
@@ -51,8 +52,8 @@ VARIANTS = (
     Variant("own features", "0.6", {"own_share": 0.6}),
     Variant("draft vocabulary", "4096", draft_vocab=4096),
     Variant("draft vocabulary", "16384", draft_vocab=LARGEST_DRAFT_VOCAB),
-    Variant("text", "1/8", share=2 * SHARE),
-    Variant("text", "1/2", share=SHARE / 2),
+    Variant("text", "1/8", part=0.5),
+    Variant("text", "1/16", part=0.25),
 )
 
 
@@ -63,7 +64,9 @@ def ablate(plan: Plan, target: LoadedTarget, plain: Target) -> Path:
     the small tree.
     """
     folder = plan.work / "ablation"
-    data = prepare(replace(plan, draft_vocab_size=LARGEST_DRAFT_VOCAB), target)
+    training, _ = read_gathered(gather(plan.text_paths, plan.work / "corpus", plan.loop.seed))
+    quarter = replace(plan, max_tokens=len(training.tokens) // SHARE, draft_vocab_size=LARGEST_DRAFT_VOCAB)
+    data = prepare(quarter, target)
     rows: list[dict[str, Any]] = []
     for variant in VARIANTS:
         done = folder / variant.name / "figures.json"
@@ -86,7 +89,7 @@ def to_markdown(rows: list[dict[str, Any]]) -> str:
 def _part(data: Prepared, variant: Variant, draft_vocab_size: int) -> Prepared:
     """The first conversations of the shuffled text, and a draft vocabulary of the variant's size."""
     corpus = data.training.corpus
-    last = int((corpus.offsets <= corpus.offsets[-1] / variant.share).sum()) - 1
+    last = int((corpus.offsets <= corpus.offsets[-1] * variant.part).sum()) - 1
     training = FeatureSet(corpus.take(np.arange(last)), data.training.features[: corpus.offsets[last]])
     return replace(data, training=training, draft_tokens=data.draft_tokens[: variant.draft_vocab or draft_vocab_size])
 

@@ -15,8 +15,8 @@ from tests.support.tiny import tiny_target
 from tests.support.training import tiny_corpus, tiny_loaded_target, write_corpus
 
 VARIANTS = (
-    Variant("base", "as shipped", share=2),
-    Variant("draft vocabulary", "20", {"token_weight": 0.1}, draft_vocab=20, share=1),
+    Variant("base", "as shipped", part=0.5),
+    Variant("draft vocabulary", "20", {"token_weight": 0.1}, draft_vocab=20),
 )
 
 
@@ -42,7 +42,7 @@ def test_names_are_folders_and_factors_change_one_thing() -> None:
     assert len({variant.name for variant in ablation.VARIANTS}) == len(ablation.VARIANTS)
     base = ablation.VARIANTS[0]
     for variant in ablation.VARIANTS[1:]:
-        changed = [variant.options != base.options, variant.draft_vocab is not None, variant.share != base.share]
+        changed = [variant.options != base.options, variant.draft_vocab is not None, variant.part != base.part]
         assert sum(changed) == 1 and len(variant.options) <= 1, variant
         assert "/" not in variant.name
 
