@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from explorer.errors import CheckpointError
 from explorer.models.cache import CacheShape, TreeCache
-from explorer.models.fused import fuse
+from explorer.models.fused import fuse, probe_decoder
 from explorer.models.packed import is_packable, pack, pack_linears
 from explorer.tree import DraftTree
 from kernels.dispatch import pick
@@ -62,7 +63,7 @@ class Target:
         self._decoder = model.get_decoder()
         self._check_head(model)
         if is_packable(self.lm_head):
-            fuse(self._decoder, pick("tree_attention", backend))
+            fuse(self._decoder, pick("tree_attention", backend), partial(probe_decoder, self._decoder))
             pack_linears(self._decoder)
         self.head = pack(self.lm_head)
         self.start(0)

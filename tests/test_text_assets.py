@@ -1,4 +1,4 @@
-"""The shipped text is what its card says: readable, in two parts that share no conversation, long enough to train on."""
+"""The shipped text is what its card says: readable, in two parts that share nothing, long enough to train on."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from explorer.clock import Clock
 from explorer.methods.base import Draft, Method
 from explorer.sampling import Sampler
 from explorer.verify import Verdict
+from kernels.dispatch import pick
 
 if TYPE_CHECKING:
     from explorer.models.eagle_layer import EagleDrafter
@@ -29,10 +30,13 @@ class EagleMethod(Method):
 
     def __init__(self, target: Target, drafter: EagleDrafter, settings: Any) -> None:
         from explorer.models.eagle_layer import DraftCache  # loaded already, with the drafter
-        from explorer.models.packed import pack, pack_linears
+        from explorer.models.fused import fuse
+        from explorer.models.packed import is_packable, pack, pack_linears
 
         super().__init__(target, drafter, settings)
-        pack_linears(drafter)
+        if is_packable(target.lm_head):  # nothing is left to do where another run did it
+            fuse(drafter, pick("tree_attention", target.backend), drafter.probe)
+            pack_linears(drafter)
         is_full = drafter.config.draft_vocab_size is None  # then its head is the target's
         self._head = target.head if is_full else pack(drafter.head_layer())
         self._clock = Clock(target.device)

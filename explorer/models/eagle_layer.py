@@ -156,6 +156,13 @@ class EagleDrafter(nn.Module):
             hidden = layer(hidden, attention_mask=mask, position_embeddings=rotation, **{_CACHE_NAME: cache})
         return hidden
 
+    @torch.inference_mode()
+    def probe(self) -> Tensor:
+        """Predicted features [1, R, H] for some pairs: a pass to compare by."""
+        tokens = torch.arange(min(4, self.config.vocab_size), device=self.embedding.device)
+        features = self.embedding[tokens.flip(0)]
+        return self.predict(tokens[None], features[None], tokens[None])
+
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., H] -> [..., draft vocabulary]; ids of the last dimension are draft ids (see `to_target`)."""
         return nn.functional.linear(hidden, self.draft_head.to(hidden.dtype))

@@ -2,7 +2,7 @@
 
 transformers' modules multiply by q, k and v one after another, and by gate and up; on a small model each call costs
 about as much as its arithmetic. Where a module's class is known to be that arithmetic and nothing else, a fused one
-takes its place. The whole decoder is compared before and after, and put back where it differs.
+takes its place. A pass is compared before and after, and all is put back where it differs.
 """
 
 from __future__ import annotations
@@ -76,17 +76,16 @@ def concatenate(*linears: nn.Linear) -> nn.Linear:
     return joined
 
 
-def fuse(decoder: Any, attend: Callable[..., Tensor]) -> int:
-    """Replace every known module of a transformers decoder; returns how many, 0 where the result would differ.
+def fuse(network: nn.Module, attend: Callable[..., Tensor], probe: Callable[[], Tensor]) -> int:
+    """Replace every known module below ``network``; returns how many, 0 where the result would differ.
 
-    attend: a kernel of kernels/tree_attention.
+    attend: a kernel of kernels/tree_attention. probe: some pass through the network, compared before and after.
     """
-    probe = torch.arange(min(8, decoder.config.vocab_size), device=decoder.device)[None]
-    expected = _hidden(decoder, probe)
-    replaced = [(parent, name, child, _fused(child, attend)) for parent, name, child in _known(decoder)]
+    expected = probe()
+    replaced = [(parent, name, child, _fused(child, attend)) for parent, name, child in _known(network)]
     for parent, name, _, fused in replaced:
         setattr(parent, name, fused)
-    difference = float((_hidden(decoder, probe) - expected).abs().max())
+    difference = float((probe() - expected).abs().max())
     if difference <= _TOLERANCE * max(1.0, float(expected.abs().max())):
         return len(replaced)
     for parent, name, child, _ in replaced:
@@ -122,7 +121,9 @@ def _rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return heads * cos[:, None] + torch.cat([-second, first], dim=-1) * sin[:, None]
 
 
-def _hidden(decoder: Any, ids: Tensor) -> Tensor:
-    with torch.inference_mode():
-        hidden: Tensor = decoder(input_ids=ids, use_cache=False).last_hidden_state
+@torch.inference_mode()
+def probe_decoder(decoder: Any) -> Tensor:
+    """Final hidden states of a transformers decoder for a few tokens."""
+    ids = torch.arange(min(8, decoder.config.vocab_size), device=decoder.device)[None]
+    hidden: Tensor = decoder(input_ids=ids, use_cache=False).last_hidden_state
     return hidden

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2
 
 from explorer.models import fused
 from explorer.models.attention import register_tree_attention
-from explorer.models.fused import fuse
+from explorer.models.fused import fuse, probe_decoder
 from kernels.tree_attention.naive import tree_attention
 
 SIZES = {
@@ -51,21 +52,22 @@ def hidden(decoder: Any) -> torch.Tensor:
 def test_the_decoder_computes_the_same(config: Any) -> None:
     decoder = decoder_of(config)
     expected = hidden(decoder)
-    assert fuse(decoder, tree_attention) == 2 * 4 + 1  # two norms, attention and MLP a layer, and the final norm
+    num_fused = fuse(decoder, tree_attention, partial(probe_decoder, decoder))
+    assert num_fused == 2 * 4 + 1  # two norms, attention and MLP a layer, and the final norm
     torch.testing.assert_close(hidden(decoder), expected, atol=2e-5, rtol=2e-5)
 
 
 def test_attention_that_does_more_is_left_alone() -> None:
     decoder = decoder_of(Qwen3Config(**SIZES, head_dim=8))
     kinds = [type(module).__name__ for module in decoder.modules()]
-    fuse(decoder, tree_attention)
+    fuse(decoder, tree_attention, partial(probe_decoder, decoder))
     assert [type(module).__name__ for module in decoder.modules()] == kinds
 
 
 def test_another_activation_is_left_alone() -> None:
     decoder = decoder_of(LlamaConfig(**SIZES, hidden_act="gelu"))
     expected = hidden(decoder)
-    fuse(decoder, tree_attention)
+    fuse(decoder, tree_attention, partial(probe_decoder, decoder))
     torch.testing.assert_close(hidden(decoder), expected, atol=2e-5, rtol=2e-5)
     assert any(type(module).__name__ == "LlamaMLP" for module in decoder.modules())
 
@@ -74,5 +76,5 @@ def test_a_decoder_that_differs_is_put_back(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(fused, "_TOLERANCE", -1.0)
     decoder = decoder_of(LlamaConfig(**SIZES))
     expected = hidden(decoder)
-    assert fuse(decoder, tree_attention) == 0
+    assert fuse(decoder, tree_attention, partial(probe_decoder, decoder)) == 0
     assert torch.equal(hidden(decoder), expected)
