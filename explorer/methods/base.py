@@ -24,15 +24,18 @@ class Draft(NamedTuple):
     """What a method proposes for one step.
 
     considered: everything expanded (EAGLE-2 before its rerank). kept: ascending rows of it sent to the target, None
-    for all; the rest are shown as pruned ghosts. draft_dists: [P, V] whole warped draft distributions for rules that
-    need residuals, else None. passes_ms: one entry a drafter pass. rank_of: (considered row, target token id) -> the
-    token's rank in the drafter's own order after that row, 0 = first, None where it never looked or cannot draft that
-    token (the record reads next_draft_rank from it). extra: JSON values only this method has.
+    for all; the rest are shown as pruned ghosts. draft_dists: [P, V] over the target's vocabulary, the distributions
+    that sampled children were drawn from, without replacement and in row order; dist_rows: the P considered rows they
+    follow. Rows not listed have deterministic children. passes_ms: one entry a drafter pass. rank_of: (considered
+    row, target token id) -> the token's rank in the drafter's own order after that row, 0 = first, None where it never
+    looked or cannot draft that token (the record reads next_draft_rank from it). extra: JSON values only this method
+    has.
     """
 
     considered: DraftTree
     kept: Tensor | None = None
     draft_dists: Tensor | None = None
+    dist_rows: Sequence[int] = ()
     passes_ms: Sequence[float] = ()
     rank_of: Callable[[int, int], int | None] | None = None
     extra: dict[str, Any] | None = None
