@@ -14,6 +14,7 @@ TESTED_ELSEWHERE = {
 # Test file -> what it tests, where that is more than one module.
 ACROSS_MODULES: dict[str, str] = {
     "tests/explorer/test_default_target.py": "every method against transformers' generate",
+    "tests/explorer/test_lossless.py": "sampling and verification: the exact law of what they give",
 }
 
 
