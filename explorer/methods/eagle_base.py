@@ -34,6 +34,7 @@ class EagleMethod(Method):
         from explorer.models.packed import is_packable, pack, pack_linears
 
         super().__init__(target, drafter, settings)
+        self.trained_context = drafter.config.max_position_embeddings
         if is_packable(target.lm_head):  # nothing is left to do where another run did it
             fuse(drafter, pick("tree_attention", target.backend), drafter.probe)
             pack_linears(drafter)

@@ -1,6 +1,7 @@
 """A request becomes a run: what is refused before a model is loaded, whose settings win, what is said meanwhile."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -45,7 +46,7 @@ def store():
         ({"max_new_tokens": 0}, SettingError, "at least 1"),
         ({"max_new_tokens": -3}, SettingError, "at least 1"),
         ({"max_new_tokens": 2.5}, SettingError, "whole number"),
-        ({"sampling": Sampling(temperature=0.7)}, SettingError, "greedy"),
+        ({"sampling": Sampling(0.7, acceptance="typical")}, SettingError, "eagle2 has no typical acceptance"),
         ({"dtype": "float8"}, DeviceError, "float8"),
         ({"device": "toaster"}, DeviceError, "toaster"),
     ],
@@ -70,7 +71,7 @@ def test_settings_of_the_request_win_over_the_preset_and_the_preset_over_the_met
 
 def test_auto_is_resolved_before_the_method_is_made(store, monkeypatch, tmp_path):
     shutil.copytree(EAGLE, tmp_path / "eagle")
-    profile = Profile("eagle2", "text", 9, [Shape({"depth": d, "top_k": 2}, [1.0, 1.2, 1.0 + d]) for d in (1, 2)])
+    profile = Profile("eagle2", "text", 9, [Shape({"depth": d, "top_k": 2}, [1.0, 1.2, 100.0**d]) for d in (1, 2)])
     (tmp_path / "eagle" / PROFILE_FILE).write_text(profile_text(profile))
     small = {"small": {"eagle2": {"total_tokens": 16, "depth": 3}}}
     preset = TargetPreset("tiny", "Tiny", BASE, {"eagle2": str(tmp_path / "eagle")}, small, {"cpu": "small"})
@@ -89,6 +90,20 @@ def test_clamped_settings_are_said(store):
     assert [notice.split()[0] for notice in notices] == ["depth", "total_tokens"]
     _, notices = prepare(request(settings={"depth": 0, "top_k": 3}), store)
     assert len(notices) == 1 and "4 rows" in notices[0]  # the method's own: such a tree has no more nodes
+
+
+def test_a_drafter_trained_on_less_than_the_run_may_reach_is_said(store):
+    assert prepare(request(max_new_tokens=400), store)[1] == []
+    run, _ = prepare(request(), store)
+    run.models.drafter("eagle2", EAGLE).module.config = replace(run.method.drafter.config, max_position_embeddings=256)
+    try:
+        _, notices = prepare(request(max_new_tokens=400), store)
+        assert len(notices) == 1 and "trained on 256 tokens" in notices[0]
+        assert prepare(request(max_new_tokens=20), store)[1] == []
+        _, notices = prepare(request(max_new_tokens=10**9), store)
+        assert f"reach {run.method.target.context_limit}:" in notices[0]
+    finally:
+        run.method.drafter.config = replace(run.method.drafter.config, max_position_embeddings=1024)
 
 
 def test_a_method_without_a_drafter(store):

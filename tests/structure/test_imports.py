@@ -23,6 +23,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.insight": 0,
     "explorer.prediction": 0,
     "explorer.cost_words": 0,
+    "explorer.rules": 0,
     "explorer.questions": 0,
     "explorer.measurement": 0,
     "explorer.bench_report": 0,

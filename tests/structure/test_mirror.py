@@ -15,6 +15,8 @@ TESTED_ELSEWHERE = {
 ACROSS_MODULES: dict[str, str] = {
     "tests/explorer/training/test_recipes.py": "text, drafters and their acceptance from end to end",
     "tests/explorer/test_default_target.py": "every method against transformers' generate",
+    "tests/explorer/test_lossless.py": "sampling and verification: the exact law of what they give",
+    "tests/explorer/test_sampled_methods.py": "every method, sampled: the law of its output",
 }
 
 
