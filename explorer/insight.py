@@ -21,7 +21,8 @@ PLAIN_SENTENCES = {
 }
 # controls, line and paragraph separators, zero-width space, byte order mark, every bidirectional control
 _INVISIBLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
+    "\ufffe\uffff]"  # no characters at all, and forbidden in XML
 )
 
 

@@ -6,8 +6,9 @@ JavaScript only paints it, folds branches and moves a cursor. Token text travels
 no template and no style sheet holds any.
 
 The host page supplies an adapter {element, load(from), onChange(callback), emit(name, data), scheme}:
-``viewer_source()`` defines ``mountViewer(adapter)``, ``viewer_js()`` also mounts it inside gr.HTML's js_on_load. The
-script installs the style sheet itself, because a CSS template would evaluate its escapes.
+``viewer_source()`` defines ``mountViewer(adapter)``, ``viewer_js()`` also mounts it inside gr.HTML's js_on_load,
+``replay_js()`` on an exported page (explorer.export.html). The script installs the style sheet itself, because a CSS
+template would evaluate its escapes.
 """
 
 from __future__ import annotations
@@ -129,6 +130,11 @@ def viewer_source() -> str:
 def viewer_js() -> str:
     """The body of gr.HTML's js_on_load: the viewer, mounted in ``element``, fed by the server function get_view."""
     return viewer_source() + "\n" + (ASSETS / "gradio.js").read_text(encoding="utf-8")
+
+
+def replay_js() -> str:
+    """The script of an exported page: the viewer, fed with the view JSON that lies in the page."""
+    return viewer_source() + "\n" + (ASSETS / "replay.js").read_text(encoding="utf-8")
 
 
 def viewer_css() -> str:

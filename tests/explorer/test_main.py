@@ -48,10 +48,18 @@ sys.exit(code)
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["trace", "--help"], ["show", "FILE"], ["show", "FILE", "--step", "2"]]
+    "arguments",
+    [
+        ["--help"],
+        ["trace", "--help"],
+        ["show", "FILE"],
+        ["show", "FILE", "--step", "2"],
+        ["export", "FILE", "--to", "html,perfetto,stats,svg,graphml", "--out", "FOLDER"],
+    ],
 )
-def test_help_and_show_need_no_torch(arguments, trace_file):
-    arguments = [str(trace_file) if argument == "FILE" else argument for argument in arguments]
+def test_help_show_and_export_need_no_torch(arguments, trace_file, tmp_path):
+    places = {"FILE": str(trace_file), "FOLDER": str(tmp_path / "out")}
+    arguments = [places.get(argument, argument) for argument in arguments]
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH, *arguments], cwd=repo_path(), capture_output=True, text=True, timeout=120
     )
@@ -70,6 +78,7 @@ def test_help_names_every_command():
         ([], "COMMAND"),
         (["dance"], "dance"),
         (["show", "/nowhere.json"], "No such file"),
+        (["export", "/nowhere.json", "--to", "svg", "--out", "x.svg"], "No such file"),
         (["trace", "--method", "magic", "--prompt", "x", "--out", "t.json"], "autoregressive"),
         (["trace", "--method", "eagle2", "--out", "t.json"], "--prompt"),
         (["trace", "--method", "eagle2", "--prompt", "x", "--out", "t.txt"], ".json.gz"),

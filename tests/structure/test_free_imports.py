@@ -77,7 +77,9 @@ def test_views_import_without_torch() -> None:
     assert answer.returncode == 0, answer.stderr[-2000:]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["trace", "--help"], ["show", "--help"], ["fetch", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["trace", "--help"], ["show", "--help"], ["export", "--help"], ["fetch", "--help"]]
+)
 def test_help_needs_no_torch(arguments: list[str]) -> None:
     answer = run_python(WITHOUT, "[]", *arguments)
     assert answer.returncode == 0, answer.stderr[-2000:]

@@ -73,9 +73,10 @@ ALLOWED_IN: dict[str, tuple[str, ...]] = {
         "explorer.training",
         "explorer.bench",
     ),
+    "playwright": ("explorer.export.png",),
     "triton": ("kernels",),
 }
-SIDE_LIBRARIES = {VIEWS: {"networkx", "plotly"}, EXPORT: {"networkx"}, "kernels": {"torch", "triton"}}
+SIDE_LIBRARIES = {VIEWS: {"networkx", "plotly"}, EXPORT: {"networkx", "playwright"}, "kernels": {"torch", "triton"}}
 
 
 def level_of(name: str) -> int | str:
@@ -169,6 +170,8 @@ def test_the_table_itself(importer: str, imported: str, allowed: bool) -> None:
         ("explorer.ui.app", "plotly", False),
         ("explorer.ui.app", "gradio", True),
         ("explorer.cli.serve", "gradio", False),
+        ("explorer.export.png", "playwright", True),
+        ("explorer.export.html", "playwright", False),
         ("explorer.engine", "transformers", False),
         ("explorer.text", "transformers", True),
         ("kernels.dispatch", "numpy", False),

@@ -11,10 +11,21 @@ import pytest
 
 from explorer import insight
 from explorer.trace_check import used_ids
-from explorer.views.viewer import ASSETS, JS_FILES, SHELL, view_payload, view_step, viewer_css, viewer_js, viewer_source
+from explorer.views.viewer import (
+    ASSETS,
+    JS_FILES,
+    SHELL,
+    replay_js,
+    view_payload,
+    view_step,
+    viewer_css,
+    viewer_js,
+    viewer_source,
+)
 from tests.support.traces import make_trace
 
 MAX_JS_LINES = 300
+HOSTS = ("gradio.js", "replay.js")  # each mounts the viewer on its kind of page
 
 
 def test_columns_are_the_record() -> None:
@@ -107,7 +118,7 @@ def test_shell_and_style_hold_nothing_a_template_would_evaluate() -> None:
     assert "${" not in viewer_css()
 
 
-@pytest.mark.parametrize("name", [*JS_FILES, "gradio.js"])
+@pytest.mark.parametrize("name", [*JS_FILES, *HOSTS])
 def test_scripts_build_no_markup_from_strings(name: str) -> None:
     source = (ASSETS / name).read_text(encoding="utf-8")
     assert len(source.splitlines()) <= MAX_JS_LINES
@@ -116,7 +127,7 @@ def test_scripts_build_no_markup_from_strings(name: str) -> None:
 
 
 def test_every_script_in_the_folder_is_listed() -> None:
-    assert sorted(path.name for path in ASSETS.glob("*.js")) == sorted([*JS_FILES, "gradio.js"])
+    assert sorted(path.name for path in ASSETS.glob("*.js")) == sorted([*JS_FILES, *HOSTS])
 
 
 def test_nothing_is_styled_that_is_never_drawn() -> None:
@@ -126,7 +137,7 @@ def test_nothing_is_styled_that_is_never_drawn() -> None:
 
 
 def test_every_function_of_the_scripts_is_used() -> None:
-    scripts = "".join((ASSETS / name).read_text(encoding="utf-8") for name in [*JS_FILES, "gradio.js"])
+    scripts = "".join((ASSETS / name).read_text(encoding="utf-8") for name in [*JS_FILES, *HOSTS])
     defined = re.findall(r"function (\w+)\(", scripts) + re.findall(r"^const (\w+)", scripts, re.MULTILINE)
     assert [name for name in defined if len(re.findall(rf"\b{name}\b", scripts)) < 2] == []
 
@@ -141,5 +152,6 @@ def test_the_source_brings_its_style_and_one_name() -> None:
 def test_scripts_compile_as_a_function_body() -> None:
     names = "'element', 'trigger', 'props', 'server', 'upload', 'watch'"
     check = f"new Function({names}, require('fs').readFileSync(0, 'utf8'))"
-    result = subprocess.run(["node", "-e", check], input=viewer_js(), text=True, capture_output=True, check=False)
-    assert result.returncode == 0, result.stderr
+    for script in (viewer_js(), replay_js()):
+        result = subprocess.run(["node", "-e", check], input=script, text=True, capture_output=True, check=False)
+        assert result.returncode == 0, result.stderr

@@ -1,0 +1,86 @@
+"""The exported page, opened from disk in a real Chromium: the same viewer, no network, nothing said on the console."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from explorer import __main__ as command_line
+from explorer.trace import write_trace
+from tests.support.traces import make_trace
+
+pytestmark = pytest.mark.browser
+
+TRACE = make_trace("eagle2", 6, 30, hostile=True)
+STATES = "nodes => nodes.map((node) => node.getAttribute('class').match(/is-([a-z]+)/)[1])"
+LIGHT, DARK = "rgb(255, 255, 255)", "rgb(20, 23, 28)"
+
+
+@pytest.fixture
+def replay(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """The page of TRACE, exported at step 2, in a dark offline Chromium; any message or second request fails."""
+    write_trace(TRACE, tmp_path / "t.json")
+    file = tmp_path / "replay.html"
+    line = ["export", str(tmp_path / "t.json"), "--to", "html", "--out", str(file), "--step", "2"]
+    assert command_line.main(line) == 0
+    messages: list[str] = []
+    requests: list[str] = []
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme="dark", offline=True)
+    page = context.new_page()
+    page.set_default_timeout(60_000)  # a busy machine is slow, not wrong
+    page.on("pageerror", lambda error: messages.append(f"page error: {error}"))
+    page.on("console", lambda message: messages.append(f"{message.type}: {message.text}"))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(file.as_uri())
+    expect(page.locator(".dtx-stepcount")).to_have_text("step 3 / 6")
+    yield page
+    context.close()
+    assert requests == [file.as_uri()], "the file itself and nothing else"
+    assert messages == []
+
+
+def test_every_step_is_drawn_as_recorded(replay: Page) -> None:
+    replay.evaluate("replayViewer.store.set({fold: false})")
+    replay.keyboard.press("Home")
+    for step in TRACE.steps:
+        expect(replay.locator(".dtx-stepcount")).to_have_text(f"step {step.index + 1} / 6")
+        drawn = replay.eval_on_selector_all(".dtx-tree .dtx-node", STATES)
+        assert Counter(drawn) == Counter(step.tree.state) + Counter(["own"])
+        replay.keyboard.press("ArrowRight")
+    expect(replay.locator("h1")).to_have_text(TRACE.prompt.text)
+    assert replay.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") == [
+        1280,
+        720,
+    ]
+
+
+def test_controls_and_address_agree(replay: Page) -> None:
+    count = replay.locator(".dtx-stepcount")
+    replay.locator(".dtx-prev").click()
+    expect(count).to_have_text("step 2 / 6")
+    assert replay.evaluate("location.hash") == "#step=1"
+    replay.evaluate("location.hash = '#step=4'")
+    expect(count).to_have_text("step 5 / 6")
+    replay.evaluate("location.hash = '#step=999999'")
+    expect(count).to_have_text("step 6 / 6")
+    replay.evaluate("location.hash = '#elsewhere'")
+    replay.locator(".dtx-next").click()
+    expect(count).to_have_text("step 6 / 6")
+
+
+def test_hostile_tokens_are_text_in_both_schemes(replay: Page) -> None:
+    replay.keyboard.press("g")
+    surface = "(part) => getComputedStyle(document.querySelector(part)).backgroundColor"
+    for colour in (DARK, LIGHT):
+        assert [replay.evaluate(surface, part) for part in (".dtx", "body")] == [colour, colour]
+        for step in TRACE.steps:
+            replay.evaluate("(step) => replayViewer.store.go(step)", step.index)
+        seen = replay.locator(".dtx").inner_text()
+        assert "<img src=x onerror=" in seen and "${window.__x=1}" in seen
+        assert replay.evaluate("window.__x") is None
+        assert replay.locator("img, .dtx script").count() == 0
+        replay.locator("#scheme").click()
