@@ -43,7 +43,8 @@ function showAddress(step) {
     if (recorded) address.searchParams.set(name, value);
     else address.searchParams.delete(name);
   }
-  window.history.replaceState(null, '', address);
+  // Safari throws above a hundred changes in thirty seconds; a link that lags must not stop the viewer.
+  try { window.history.replaceState(null, '', address); } catch (error) { return; }
 }
 element.addEventListener('step_select', (event) => showAddress(event.detail.step));
 watch('value', () => { if (!currentHandle().recorded) showAddress(0); });
