@@ -12,13 +12,14 @@ from explorer.checkpoints.drafter import LoadedDrafter
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import load_target
-from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES, TargetPreset, find_target, load_targets, repo_path
+from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES, repo_path
 from explorer.errors import DeviceError, SettingError
 from explorer.methods.base import Method
 from explorer.methods.registry import METHODS
 from explorer.runner_events import RunRequest, Status
 from explorer.target import Target
 from explorer.target_fetch import TargetFetch
+from explorer.target_presets import TargetPreset, find_target, load_targets
 from explorer.text import Labeler
 
 LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.checkpoints.target import choose_device
-from explorer.config import TargetPreset, resolve
+from explorer.config import resolve
 from explorer.engine import DecodeOptions
 from explorer.errors import PromptError, SettingError
 from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source, method_class
 from explorer.methods.base import Method
 from explorer.runner_events import Notice, RunRequest, Status
+from explorer.target_presets import TargetPreset
 from explorer.text import prompt_from_ids, render_prompt
 from explorer.trace import DrafterRecord, PromptRecord
 

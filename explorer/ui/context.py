@@ -6,9 +6,9 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from explorer.config import TargetPreset
 from explorer.errors import PromptError, SettingError
 from explorer.runner_events import Event, RunRequest
+from explorer.target_presets import TargetPreset
 from explorer.ui.controls import COMMON, Field, MethodForm, fields, offered_methods, setting_text
 from explorer.ui.options import AppOptions
 from explorer.ui.store import TraceStore

@@ -8,7 +8,8 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.config import AUTO, PUBLISHED, Setting, TargetPreset, describe
+from explorer.config import AUTO, PUBLISHED, Setting, describe
+from explorer.target_presets import TargetPreset
 
 COMMON = ("prompt", "method", "target", "system", "max_new_tokens")
 PRESET_LABELS = {"small": "small (CPU)", PUBLISHED: "as published"}

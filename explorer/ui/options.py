@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from explorer.config import DEFAULT_TARGET, TargetPreset, load_targets, repo_path
+from explorer.config import DEFAULT_TARGET, repo_path
 from explorer.errors import SettingError
+from explorer.target_presets import TargetPreset, load_targets
 
 
 @dataclass(frozen=True)

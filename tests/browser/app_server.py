@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from explorer.config import TargetPreset, prepare_environment
+from explorer.config import prepare_environment
+from explorer.target_presets import TargetPreset
 from explorer.ui.options import AppOptions
 
 WAIT_SECONDS = 30

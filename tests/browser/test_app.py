@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from explorer.config import TargetPreset, repo_path
+from explorer.config import repo_path
 from explorer.errors import PromptError
+from explorer.target_presets import TargetPreset
 from explorer.trace import from_json, to_json
 from explorer.trace_check import check_trace
 from tests.browser.app_server import AppServer

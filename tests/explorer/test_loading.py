@@ -4,10 +4,11 @@ import pytest
 
 from explorer import config, loading
 from explorer.checkpoints import smollm2
-from explorer.config import TargetPreset, repo_path
+from explorer.config import repo_path
 from explorer.errors import CheckpointError, DeviceError, FetchError, SettingError
 from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source
 from explorer.runner_events import RunRequest, Status
+from explorer.target_presets import TargetPreset
 from tests.support.goldens import FOLDER
 
 

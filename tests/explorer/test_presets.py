@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from explorer.config import load_targets
 from explorer.errors import SettingError
 from explorer.presets import load_tree, tree_names
+from explorer.target_presets import load_targets
 
 
 @pytest.mark.parametrize("name", tree_names())

@@ -2,11 +2,12 @@
 
 import pytest
 
-from explorer.config import Sampling, TargetPreset
+from explorer.config import Sampling
 from explorer.errors import DeviceError, ExplorerError, PromptError, SettingError
 from explorer.loading import ModelStore
 from explorer.run_setup import check_request, prepare_run
 from explorer.runner_events import Notice, RunRequest
+from explorer.target_presets import TargetPreset
 from tests.support.goldens import FOLDER
 
 BASE, EAGLE = str(FOLDER / "base_a"), str(FOLDER / "eagle_bias")

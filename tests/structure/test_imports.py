@@ -16,6 +16,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.codec": 0,
     "explorer.config": 0,
     "explorer.presets": 0,
+    "explorer.target_presets": 0,
     "explorer.trace": 0,
     "explorer.trace_check": 0,
     "explorer.trace_files": 0,
