@@ -57,6 +57,17 @@ def require_floats(report: Report, tensors: Mapping[str, Tensor]) -> None:
             report.add(f"{name} is a {str(tensor.layout).removeprefix('torch.')} tensor, expected a dense one")
 
 
+def check_token_ids(name: str, ids: Tensor, vocab_size: int, report: Report) -> bool:
+    """Whether ``ids`` [draft vocabulary] int64 are different target ids; notes under ``name`` what is wrong."""
+    if ids.dtype != torch.int64 or ids.dim() != 1 or ids.numel() == 0:
+        report.add(f"{name} must be a list of int64, found {list(ids.shape)} {ids.dtype}")
+        return False
+    if not bool(((ids >= 0) & (ids < vocab_size)).all()) or ids.unique().numel() != ids.numel():
+        report.add(f"{name} must map draft ids to different target ids below {vocab_size}")
+        return False
+    return True
+
+
 def fill(module: nn.Module, tensors: Mapping[str, Tensor], target: TargetFacts) -> nn.Module:
     """Give ``module`` these tensors, in the target's dtype where they are weights, and move it to the target's device.
 

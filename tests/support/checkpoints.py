@@ -60,3 +60,19 @@ def edit_tensors(folder: Path, old: str, new: str, change: Callable[[dict[str, T
     path.unlink()
     change(tensors)
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / new)
+
+
+def vllm_copy(folder: Path, name: str = "medusa_a", prefix: str = "") -> Path:
+    """A golden of layout A, one residual block a head, as vLLM's converters write it."""
+    made = folder / f"{name}_vllm"
+    made.mkdir()
+    tensors = torch.load(golden_dir(name) / "medusa_lm_head.pt", weights_only=True)
+    renamed = {}
+    for key, tensor in tensors.items():
+        head, _, part = key.partition(".")
+        is_matrix = part == "1.weight"
+        to = f"lm_heads.{head}.weight" if is_matrix else f"blocks.{head}.layers.0.{part.removeprefix('0.linear.')}"
+        renamed[prefix + to] = tensor.contiguous()
+    save_file(renamed, made / "model.safetensors")
+    (made / "config.json").write_text(json.dumps({"model_type": "medusa", "num_heads": 5, "num_hidden_layers": 1}))
+    return made
