@@ -59,7 +59,8 @@ class ModelStore:
 
     def models(self, request: RunRequest) -> Generator[Status, None, LoadedModels]:
         """Statuses while loading, then returns the models; raises ExplorerError subclasses for what is not usable."""
-        source = self.preset(request).source
+        preset = self.preset(request)
+        source = preset.source
         key = (source, request.device, request.dtype, request.backend)
         if key not in self._models:
             if source == DEFAULT_TARGET and not smollm2.is_fetched():
@@ -68,6 +69,8 @@ class ModelStore:
             while len(self._models) >= MAX_TARGETS:
                 self._models.popitem(last=False)
             loaded = load_target(source, device=request.device, dtype=request.dtype, backend=request.backend)
+            if preset.chat_template and not loaded.tokenizer.chat_template:
+                loaded.tokenizer.chat_template = preset.chat_template
             target = Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
             self._models[key] = LoadedModels(target, Labeler(loaded.tokenizer))
         self._models.move_to_end(key)

@@ -12,10 +12,15 @@ from typing import Any
 from explorer.config import METHOD_NAMES, PUBLISHED, repo_path
 from explorer.errors import SettingError
 
+_TEXTS = ("label", "source", "chat_template")
+
 
 @dataclass(frozen=True)
 class TargetPreset:
-    """A target with what belongs to it: ``drafters`` by method (repository paths or hub ids), settings by preset."""
+    """A target with what belongs to it: ``drafters`` by method (repository paths or hub ids), settings by preset.
+
+    chat_template: Jinja text for a tokenizer that has none of its own, else empty.
+    """
 
     name: str
     label: str
@@ -23,6 +28,7 @@ class TargetPreset:
     drafters: dict[str, str] = field(default_factory=dict)
     settings: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     default_preset: dict[str, str] = field(default_factory=dict)
+    chat_template: str = ""
 
     def method_settings(self, method: str, device_type: str, preset: str | None = None) -> dict[str, Any]:
         """Setting values of ``method`` under a preset (None: this device's default); SettingError for unknown ones."""
@@ -56,7 +62,7 @@ def _preset(name: str, entry: object, path: Path) -> TargetPreset:
     if not isinstance(entry, dict) or not {"label", "source"} <= set(entry) or not set(entry) <= set(known):
         raise SettingError(f"{path}: {name} needs label and source, and may have {', '.join(known)}; nothing else")
     for key, value in entry.items():
-        wanted: type = str if key in ("label", "source") else dict
+        wanted: type = str if key in _TEXTS else dict
         if not isinstance(value, wanted):
             raise SettingError(f"{path}: {name}.{key} must be {'text' if wanted is str else 'an object'}")
     preset = TargetPreset(name, **entry)

@@ -9,6 +9,7 @@ from explorer.errors import CheckpointError, DeviceError, FetchError, SettingErr
 from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source
 from explorer.runner_events import RunRequest, Status
 from explorer.target_presets import TargetPreset
+from tests.support.checkpoints import copy_golden, edit_json
 from tests.support.goldens import FOLDER
 
 
@@ -44,6 +45,16 @@ def test_a_drafter_is_loaded_once():
     assert models.drafter("eagle2", source) is models.drafter("eagle2", source)
     with pytest.raises(CheckpointError):
         models.drafter("eagle2", str(FOLDER / "medusa_a"))
+
+
+def test_a_preset_lends_a_chat_template_to_a_tokenizer_that_has_none(tmp_path, monkeypatch):
+    bare = copy_golden("base_a", tmp_path)
+    edit_json(bare / "tokenizer_config.json", chat_template=None)
+    store = ModelStore()
+    for folder, expected in ((bare, "T"), (FOLDER / "base_a", "im_start")):
+        preset = TargetPreset("tiny", "Tiny", str(folder), chat_template="T")
+        monkeypatch.setattr(store, "preset", lambda _, preset=preset: preset)
+        assert expected in load(store, request())[0].target.tokenizer.chat_template
 
 
 @pytest.mark.parametrize("method", loading.METHODS)

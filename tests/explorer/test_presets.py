@@ -18,7 +18,8 @@ def test_every_tree_is_a_tree(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "num_paths", "depth"), [("mc_sim_7b_63", 63, 4), ("eagle1-25", 25, 5), ("smollm2-15", 15, 4)]
+    ("name", "num_paths", "depth"),
+    [("mc_sim_7b_63", 63, 4), ("vicuna_7b_stage2", 63, 4), ("eagle1-25", 25, 5), ("smollm2-15", 15, 4)],
 )
 def test_sizes(name: str, num_paths: int, depth: int) -> None:
     paths = load_tree(name)

@@ -3,10 +3,12 @@
 import json
 
 import pytest
+from jinja2 import Environment, StrictUndefined
 
 from explorer.errors import SettingError
 from explorer.target_presets import find_target, load_targets
 
+LLAMA = "meta-llama/Meta-Llama-3-8B-Instruct"
 GOOD = {
     "tiny": {
         "label": "Tiny",
@@ -48,6 +50,7 @@ def test_an_unlisted_target_gets_the_published_settings(tmp_path):
         ({"tiny": {"label": "x"}}, "source"),
         ({"tiny": GOOD["tiny"] | {"extra": 1}}, "nothing else"),
         ({"tiny": GOOD["tiny"] | {"drafters": []}}, "tiny.drafters"),
+        ({"tiny": GOOD["tiny"] | {"chat_template": {}}}, "tiny.chat_template must be text"),
         ({"tiny": GOOD["tiny"] | {"drafters": {"eagle9": "x"}}}, "eagle9"),
         ({"tiny": GOOD["tiny"] | {"default_preset": {"cpu": "huge"}}}, "huge"),
     ],
@@ -55,3 +58,33 @@ def test_an_unlisted_target_gets_the_published_settings(tmp_path):
 def test_broken_preset_files_are_named(tmp_path, content, says):
     with pytest.raises(SettingError, match=says):
         load_targets(_write(tmp_path, content))
+
+
+def test_the_published_targets_stand_beside_the_default():
+    targets = load_targets()
+    assert next(iter(targets)) == "smollm2"
+    found = {preset.source: preset.drafters for preset in targets.values()}
+    vicuna, llama, qwen = (found[source] for source in ("lmsys/vicuna-7b-v1.3", LLAMA, "Qwen/Qwen2-7B-Instruct"))
+    assert vicuna["medusa"] == "FasterDecoding/medusa-vicuna-7b-v1.3"
+    assert vicuna["eagle1"] == vicuna["eagle2"] == "yuhuili/EAGLE-Vicuna-7B-v1.3"
+    assert llama["eagle2"] == "yuhuili/EAGLE-LLaMA3-Instruct-8B" and qwen["eagle2"] == "yuhuili/EAGLE-Qwen2-7B-Instruct"
+    whole = "FasterDecoding/medusa-1.0-vicuna-7b-v1.5"
+    assert found[whole] == {"medusa": whole}, "Medusa-2 files hold the heads beside the target"
+
+
+def test_other_targets_get_the_published_settings():
+    for name, preset in load_targets().items():
+        if name != "smollm2":
+            assert preset.method_settings("eagle2", "cpu") == {} == preset.method_settings("eagle2", "cuda")
+
+
+def test_the_chat_template_of_a_target_that_has_none():
+    template = Environment(undefined=StrictUndefined).from_string(load_targets()["vicuna-7b-v1.3"].chat_template)
+    turns = [{"role": role, "content": text} for role, text in (("user", "a?"), ("assistant", "b."), ("user", "c?"))]
+    known = {"bos_token": "<s>", "eos_token": "</s>", "add_generation_prompt": True}
+    text = template.render(messages=turns, **known)
+    assert text.startswith("<s>A chat between a curious user") and text.endswith(
+        "questions. USER: a? ASSISTANT: b.</s>USER: c? ASSISTANT:"
+    )
+    system = {"role": "system", "content": "Be brief."}
+    assert template.render(messages=[system, turns[0]], **known) == "<s>Be brief. USER: a? ASSISTANT:"

@@ -168,15 +168,20 @@ def test_devices_that_are() -> None:
     assert choose_device("auto").type in ("cpu", "cuda")
 
 
-def test_dtypes() -> None:
+def test_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    half = SimpleNamespace(dtype=torch.bfloat16)
-    assert choose_dtype("auto", cpu, half) == torch.float32
-    assert choose_dtype("auto", cuda, half) == torch.bfloat16
-    assert choose_dtype("auto", cuda, SimpleNamespace(dtype=None)) == torch.float32
-    assert choose_dtype("float16", cpu, half) == torch.float16
+    llama, qwen = SimpleNamespace(model_type="llama", dtype=torch.float16), SimpleNamespace(model_type="qwen2")
+    assert choose_dtype("auto", cpu, llama) == torch.float32
+    assert choose_dtype("auto", cuda, llama) == choose_dtype("auto", cuda, qwen) == torch.bfloat16
+    assert choose_dtype("float16", cpu, llama) == torch.float16
     with pytest.raises(DeviceError, match="choose auto, float32, bfloat16, float16"):
-        choose_dtype("float8", cpu, half)
+        choose_dtype("float8", cpu, llama)
+    with pytest.raises(DeviceError, match="choose bfloat16 or float32"):
+        choose_dtype("float16", cuda, qwen)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda _: False)
+    assert choose_dtype("auto", cuda, llama) == torch.float16
+    assert choose_dtype("auto", cuda, qwen) == torch.float32
 
 
 def test_backends_that_are_not_here() -> None:
