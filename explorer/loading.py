@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from explorer.checkpoints import smollm2
@@ -13,6 +14,7 @@ from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import load_target
 from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES, repo_path
+from explorer.drafter_check import Reading, find_doubt, read_text
 from explorer.errors import DeviceError, SettingError
 from explorer.methods.base import Method
 from explorer.methods.registry import METHODS
@@ -32,17 +34,27 @@ MAX_TARGETS = 2  # the least recently used one makes room, with its drafters
 
 @dataclass
 class LoadedModels:
-    """A target with its labels and the drafters loaded for it so far, by method and source."""
+    """A target with its labels and the drafters loaded for it so far, by loader and source."""
 
     target: Target
     labeler: Labeler
-    drafters: dict[tuple[str, str], LoadedDrafter] = field(default_factory=dict)
+    drafters: dict[tuple[Callable[..., LoadedDrafter], str], LoadedDrafter] = field(default_factory=dict)
 
     def drafter(self, method: str, source: str) -> LoadedDrafter:
-        """The drafter at ``source``, loaded at its first use; CheckpointError where it does not fit the target."""
-        if (method, source) not in self.drafters:
-            self.drafters[method, source] = LOADERS[method](source, self.target)
-        return self.drafters[method, source]
+        """The drafter at ``source``, loaded and compared with the target at its first use.
+
+        Methods that share a loader share the drafter. Raises CheckpointError where it does not fit the target.
+        """
+        key = (LOADERS[method], source)
+        if key not in self.drafters:
+            loaded = LOADERS[method](source, self.target)
+            self.drafters[key] = loaded._replace(doubt=find_doubt(loaded.module, self.target, self.reading))
+        return self.drafters[key]
+
+    @cached_property
+    def reading(self) -> Reading:
+        """The target's own reading of the text that drafters are compared over."""
+        return read_text(self.target)
 
 
 class ModelStore:

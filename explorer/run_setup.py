@@ -62,9 +62,9 @@ def prepare_run(
     if source is not None:
         yield Status("loading the drafter")
         drafter = models.drafter(request.method, source)
-    module, record = drafter or (None, None)
+    module, record, doubt = drafter or (None, None, None)
     method = method_class(request)(models.target, module, settings)
-    for notice in [*notices, *method.notices]:
+    for notice in [*notices, *method.notices, *([doubt] if doubt else [])]:
         yield Notice(notice)
     return Run(request, options, models, method, record, dataclasses.asdict(method.settings), prompt)
 

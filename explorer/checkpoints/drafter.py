@@ -32,10 +32,14 @@ class TargetFacts(Protocol):
 
 
 class LoadedDrafter(NamedTuple):
-    """A drafter on the target's device in the target's dtype, and what the record says of it."""
+    """A drafter on the target's device in the target's dtype, and what the record says of it.
+
+    doubt: a sentence where it does not seem to belong to its target (explorer.drafter_check), for every run to repeat.
+    """
 
     module: nn.Module
     record: DrafterRecord
+    doubt: str | None = None
 
 
 def name_of(source: str) -> str:

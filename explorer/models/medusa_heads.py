@@ -55,6 +55,15 @@ class MedusaHeads(nn.ModuleList):
         outputs = torch.stack([head(hidden) for head in self])
         return outputs if self.own_lm else lm_head(outputs)
 
+    def guess_next(self, token_ids: Tensor, hidden: Tensor, lm_head: Callable[[Tensor], Tensor]) -> Tensor:
+        """What head 0 takes for the token after each of tokens 1..n-1: target ids [n - 1].
+
+        token_ids [n] and the target's hidden states over them, [n, H]; the guess after token t + 1 reads position t.
+        """
+        outputs = self[0](hidden[:-1])
+        logits = outputs if self.own_lm else lm_head(outputs)
+        return self.to_target(logits.argmax(dim=-1))
+
     def tie_equal_blocks(self) -> None:
         """Hold one block per head where all its blocks are equal: the original repeats one object."""
         for head in self:

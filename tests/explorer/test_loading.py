@@ -47,6 +47,16 @@ def test_a_drafter_is_loaded_once():
         models.drafter("eagle2", str(FOLDER / "medusa_a"))
 
 
+def test_methods_with_one_loader_share_a_drafter_and_its_one_check(monkeypatch):
+    models, _ = load(ModelStore(), request())
+    checked = []
+    monkeypatch.setattr(loading, "find_doubt", lambda module, *_: checked.append(module) or "it is odd")
+    source = str(FOLDER / "eagle_bias")
+    loaded = [models.drafter(method, source) for method in ("eagle2", "eagle1", "eagle2")]
+    assert loaded[0] is loaded[1] is loaded[2] and checked == [loaded[0].module]
+    assert loaded[0].doubt == "it is odd"
+
+
 def test_a_preset_lends_a_chat_template_to_a_tokenizer_that_has_none(tmp_path, monkeypatch):
     bare = copy_golden("base_a", tmp_path)
     edit_json(bare / "tokenizer_config.json", chat_template=None)

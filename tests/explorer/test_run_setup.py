@@ -73,6 +73,14 @@ def test_clamped_settings_are_said(store):
     assert len(notices) == 1 and "4 rows" in notices[0]  # the method's own: such a tree has no more nodes
 
 
+def test_a_drafter_of_another_target_is_said_in_every_run(store):
+    wanted = request(drafter=str(FOLDER / "eagle_nobias"))
+    for _ in range(2):
+        _, notices = prepare(wanted, store)
+        assert len(notices) == 1 and "does not seem to belong to this target" in notices[0]
+    assert prepare(request(), store)[1] == []
+
+
 def test_a_method_without_a_drafter(store):
     run, _ = prepare(request(method="autoregressive", drafter=None), store)
     assert run.drafter is None and run.settings == {}

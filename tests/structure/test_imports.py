@@ -38,6 +38,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.text": 5,
     "explorer.store": 6,
     "explorer.loading": 6,
+    "explorer.drafter_check": 6,
     "explorer.target_fetch": 6,
     "explorer.runner": 6,
     "explorer.runner_events": 6,
