@@ -6,14 +6,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from explorer.checkpoints import smollm2
 from explorer.checkpoints.drafter import LoadedDrafter
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import load_target
-from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES, repo_path
+from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES
 from explorer.drafter_check import Reading, find_doubt, read_text
 from explorer.errors import DeviceError, SettingError
 from explorer.methods.base import Method
@@ -21,7 +20,7 @@ from explorer.methods.registry import METHODS
 from explorer.runner_events import RunRequest, Status
 from explorer.target import Target
 from explorer.target_fetch import TargetFetch
-from explorer.target_presets import TargetPreset, find_target, load_targets
+from explorer.target_presets import TargetPreset, drafter_path, find_target, load_targets
 from explorer.text import Labeler
 
 LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {
@@ -114,8 +113,4 @@ def drafter_source(request: RunRequest, preset: TargetPreset) -> str | None:
         raise SettingError(
             f"no drafter is known for {request.method} on target {preset.name}: name one with --drafter DIR_OR_ID"
         )
-    inside = repo_path(source)
-    try:
-        return str(inside) if not Path(source).expanduser().is_dir() and inside.is_dir() else source
-    except (OSError, RuntimeError, ValueError):  # no path at all: the loader says so
-        return source
+    return drafter_path(source)

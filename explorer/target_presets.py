@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from explorer.config import METHOD_NAMES, PUBLISHED, repo_path
 from explorer.errors import SettingError
 
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _TEXTS = ("label", "source", "chat_template")
 
 
@@ -55,6 +57,23 @@ def find_target(source: str, targets: Mapping[str, TargetPreset]) -> TargetPrese
     """The preset of that name or source; for any other directory or hub id a bare one with the published settings."""
     same = (preset for preset in targets.values() if preset.source == source)
     return targets.get(source) or next(same, TargetPreset(source, source, source))
+
+
+def drafter_path(source: str) -> str:
+    """A preset's drafter as the loader wants it: an absolute path inside the repository, else the source as it is."""
+    inside = repo_path(source)
+    try:
+        return str(inside) if not Path(source).expanduser().is_dir() and inside.is_dir() else source
+    except (OSError, RuntimeError, ValueError):  # no path at all: the loader says so
+        return source
+
+
+def is_source(text: str) -> bool:
+    """Whether this can be a checkpoint: a directory that exists, or the shape of a hub id (owner/name)."""
+    try:
+        return Path(text).expanduser().is_dir() or bool(_HUB_ID.fullmatch(text))
+    except (OSError, RuntimeError, ValueError):
+        return False
 
 
 def _preset(name: str, entry: object, path: Path) -> TargetPreset:

@@ -44,7 +44,9 @@ def load_target(source: str, *, device: str = "auto", dtype: str = "auto", backe
     folder, name = _find(source)
     what = f"target {name!r}"
     config = _read_model_config(folder, what)
-    model = _load_model(folder, config, {"dtype": choose_dtype(dtype, on, config), "attn_implementation": attention})
+    model = _load_model(
+        folder, config, what, {"dtype": choose_dtype(dtype, on, config), "attn_implementation": attention}
+    )
     with parsing(what):
         model = model.to(on).eval().requires_grad_(False)
     tokenizer = load_tokenizer(folder, what)
@@ -156,11 +158,10 @@ def _check_size(folder: Path, config: Any, what: str) -> None:
         )
 
 
-def _load_model(folder: Path, config: Any, options: dict[str, Any]) -> Any:
+def _load_model(folder: Path, config: Any, what: str, options: dict[str, Any]) -> Any:
     """The model with every tensor accounted for; transformers alone would fill gaps with random numbers."""
     from transformers import AutoModelForCausalLM
 
-    what = f"target {folder}"
     with parsing(what), quiet():
         model, info = AutoModelForCausalLM.from_pretrained(
             folder,

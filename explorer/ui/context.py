@@ -25,12 +25,16 @@ class RunsRequests(Protocol):
 
 @dataclass(frozen=True)
 class Choices:
-    """What a visitor asked for, checked against what the operator allows. ``settings`` are --set strings."""
+    """What a visitor asked for, checked against what the operator allows. ``settings`` are --set strings.
+
+    drafter: its directory or hub id, None for methods without one.
+    """
 
     prompt: str
     system: str | None
     method: MethodForm
     target: TargetPreset
+    drafter: str | None
     max_new_tokens: int
     settings: dict[str, str]
 
@@ -66,12 +70,14 @@ class Context:
         target, method = self.options.target(form["target"]), self.form(form["method"])
         if method.name not in [name for _, name in offered_methods(self.forms, target)]:
             raise SettingError(f"{target.label} has no {method.label} drafter here; choose another method or target")
+        drafter = self.options.drafter(target, method.name, form["drafter"])
         generated = {item: value for item, value in zip(self.fields, rest, strict=True) if item.method == method.name}
         return Choices(
             prompt=self._prompt(form["prompt"]),
             system=self._text(form["system"], "system prompt").strip() or None,
             method=method,
             target=target,
+            drafter=drafter.source if drafter else None,
             max_new_tokens=self._count(form["max_new_tokens"]),
             settings=_setting_texts(generated),
         )

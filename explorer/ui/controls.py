@@ -11,7 +11,7 @@ import gradio as gr
 from explorer.config import AUTO, PUBLISHED, Setting, describe
 from explorer.target_presets import TargetPreset
 
-COMMON = ("prompt", "method", "target", "system", "max_new_tokens")
+COMMON = ("prompt", "method", "target", "drafter", "system", "max_new_tokens")
 PRESET_LABELS = {"small": "small (CPU)", PUBLISHED: "as published"}
 
 

@@ -96,6 +96,15 @@ def method_visibility(context: Context, method: Any) -> list[Any]:
     return [gr.update(visible=form.name == method) for form in context.forms if form.settings]
 
 
+def offer_drafters(context: Context, target: Any, method: Any) -> Any:
+    """The drafters that the chosen method may use on the chosen target, the target's own picked."""
+    try:
+        names = [choice.name for choice in context.options.drafters(context.options.target(target), str(method))]
+    except ExplorerError:
+        return KEEP
+    return gr.update(choices=names, value=names[0] if names else None, visible=bool(names))
+
+
 def apply_target(context: Context, target: Any, method: Any) -> list[Any]:
     """After another target was chosen: its methods, its presets, and its values in the generated controls."""
     try:
@@ -130,7 +139,7 @@ def _events(context: Context, choices: Choices) -> Generator[Event, None, None]:
             max_new_tokens=choices.max_new_tokens,
             settings=choices.settings,
             target=choices.target.source,
-            drafter=choices.target.drafters.get(choices.method.name),
+            drafter=choices.drafter,
         )
     )
 

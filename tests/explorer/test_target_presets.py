@@ -5,8 +5,9 @@ import json
 import pytest
 from jinja2 import Environment, StrictUndefined
 
+from explorer.config import repo_path
 from explorer.errors import SettingError
-from explorer.target_presets import find_target, load_targets
+from explorer.target_presets import drafter_path, find_target, is_source, load_targets
 
 LLAMA = "meta-llama/Meta-Llama-3-8B-Instruct"
 GOOD = {
@@ -88,3 +89,19 @@ def test_the_chat_template_of_a_target_that_has_none():
     )
     system = {"role": "system", "content": "Be brief."}
     assert template.render(messages=[system, turns[0]], **known) == "<s>Be brief. USER: a? ASSISTANT:"
+
+
+def test_a_presets_drafter_stands_in_the_repository_or_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    inside = "assets/drafters/smollm2-135m-instruct/eagle"
+    assert drafter_path(inside) == str(repo_path(*inside.split("/")))
+    for source in ("owner/name", str(tmp_path), "~nobody-here/x", "a\0b"):
+        assert drafter_path(source) == source
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("owner/name-1.5", True), (".", True), ("name", False), ("/nowhere/x", False), ("a\0b", False), ("a/b/c", False)],
+)
+def test_what_can_be_a_checkpoint(text, expected):
+    assert is_source(text) is expected

@@ -18,6 +18,14 @@ def test_the_form_becomes_checked_choices(context: Context) -> None:
     assert set(choices.settings) == {"total_tokens", "depth", "top_k"}
 
 
+def test_the_drafter_is_one_that_is_offered(context: Context) -> None:
+    assert context.choices(form_values(context)).drafter == "/nowhere/eagle"
+    assert context.choices(form_values(context, drafter="/nowhere/eagle")).drafter == "/nowhere/eagle"
+    assert context.choices(form_values(context, method="autoregressive")).drafter is None
+    with pytest.raises(SettingError, match="does not offer the drafter"):
+        context.choices(form_values(context, drafter="someone/else"))
+
+
 def test_a_prompt_keeps_its_own_white_space(context: Context) -> None:
     assert context.choices(form_values(context, prompt="  def f():\n")).prompt == "  def f():\n"
 

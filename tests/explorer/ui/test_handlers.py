@@ -99,6 +99,7 @@ def test_the_request_says_what_the_form_said(context: Context) -> None:
         ({"method": "medusa"}, "no Medusa drafter"),
         ({"target": "/etc/passwd"}, "does not offer"),
         ({"target": {"a": 1}}, "does not offer"),
+        ({"drafter": "/etc"}, "does not offer the drafter"),
     ],
 )
 def test_a_visitors_mistake_is_one_sentence_and_reaches_no_runner(
@@ -176,6 +177,15 @@ def test_another_target_brings_its_methods_presets_and_values(context: Context) 
     assert (values["eagle2.total_tokens"], values["eagle2.depth"], values["eagle2.top_k"]) == (60, 5, 10)
     method, *_ = handlers.apply_target(context, "tiny", "medusa")
     assert method["value"] == "eagle2", "the tiny target has no Medusa heads"
+
+
+def test_the_drafters_follow_target_and_method(context: Context) -> None:
+    update = handlers.offer_drafters(context, "large", "eagle2")
+    assert (update["choices"], update["value"], update["visible"]) == (["someone/eagle"], "someone/eagle", True)
+    update = handlers.offer_drafters(context, "tiny", "autoregressive")
+    assert (update["choices"], update["value"], update["visible"]) == ([], None, False)
+    assert handlers.offer_drafters(context, "nonsense", "eagle2") == KEEP
+    assert handlers.offer_drafters(context, "tiny", ["eagle2"])["visible"] is False
 
 
 def test_a_preset_sets_the_generated_controls(context: Context) -> None:
