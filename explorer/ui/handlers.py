@@ -106,17 +106,22 @@ def offer_drafters(context: Context, target: Any, method: Any) -> Any:
 
 
 def apply_target(context: Context, target: Any, method: Any) -> list[Any]:
-    """After another target was chosen: its methods, its presets, and its values in the generated controls."""
+    """After another target was chosen: its methods, presets and drafters, and its values in the generated controls.
+
+    The drafters are of the method that is picked here: a browser that asked again would still send the one before.
+    """
     try:
         preset = context.options.target(target)
     except ExplorerError:
-        return [KEEP] * (2 + len(context.fields))
+        return [KEEP] * (3 + len(context.fields))
     methods, presets = offered_methods(context.forms, preset), offered_presets(preset)
     names = [name for _, name in methods]
     chosen = preset.default_preset.get(context.options.device_type, presets[-1][1])
+    method = method if method in names else names[-1]
     return [
-        gr.update(choices=methods, value=method if method in names else names[-1]),
+        gr.update(choices=methods, value=method),
         gr.update(choices=presets, value=chosen),
+        offer_drafters(context, target, method),
         *apply_preset(context, target, chosen),
     ]
 

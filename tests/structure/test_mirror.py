@@ -14,6 +14,8 @@ TESTED_ELSEWHERE = {
 # Test file -> what it tests, where that is more than one module.
 ACROSS_MODULES: dict[str, str] = {
     "tests/explorer/test_default_target.py": "every method against transformers' generate",
+    "tests/explorer/test_variants.py": "kinds of drafters that the goldens lack, from file to trace",
+    "tests/explorer/test_architectures.py": "every method on trained targets of four architectures",
 }
 
 

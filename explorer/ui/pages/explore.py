@@ -197,10 +197,9 @@ def _wire_form(context: Context, form: Form) -> None:
     _, method, target, drafter, *_ = form.common
     private = PRIVATE | {"queue": False}
     method.change(_bind(handlers.method_visibility, context), method, form.groups, **private)
-    outputs = [method, form.preset, *form.generated]
-    offer = (_bind(handlers.offer_drafters, context), [target, method], drafter)
-    method.change(*offer, **private)
-    target.input(_bind(handlers.apply_target, context), [target, method], outputs, **private).then(*offer, **private)
+    outputs = [method, form.preset, drafter, *form.generated]
+    method.change(_bind(handlers.offer_drafters, context), [target, method], drafter, **private)
+    target.input(_bind(handlers.apply_target, context), [target, method], outputs, **private)
     form.preset.input(_bind(handlers.apply_preset, context), [target, form.preset], form.generated, **private)
 
 
