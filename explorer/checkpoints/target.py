@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,7 @@ def load_target(source: str, *, device: str = "auto", dtype: str = "auto", backe
     folder, name = _find(source)
     what = f"target {name!r}"
     config = _read_model_config(folder, what)
-    model = _load_model(
-        folder, config, what, {"dtype": choose_dtype(dtype, on, config), "attn_implementation": attention}
-    )
+    model = _load_model(folder, config, {"dtype": choose_dtype(dtype, on, config), "attn_implementation": attention})
     with parsing(what):
         model = model.to(on).eval().requires_grad_(False)
     tokenizer = load_tokenizer(folder, what)
@@ -158,10 +157,11 @@ def _check_size(folder: Path, config: Any, what: str) -> None:
         )
 
 
-def _load_model(folder: Path, config: Any, what: str, options: dict[str, Any]) -> Any:
+def _load_model(folder: Path, config: Any, options: dict[str, Any]) -> Any:
     """The model with every tensor accounted for; transformers alone would fill gaps with random numbers."""
     from transformers import AutoModelForCausalLM
 
+    what = f"target {folder}"
     with parsing(what), quiet():
         model, info = AutoModelForCausalLM.from_pretrained(
             folder,
@@ -190,8 +190,19 @@ def load_tokenizer(folder: Path, what: str) -> Any:
     """The tokenizer of a checkpoint directory, whichever version wrote it; CheckpointError where there is none."""
     from transformers import AutoTokenizer
 
+    _check_sentencepiece(folder, what)
     with parsing(f"the tokenizer of {what}"), quiet():
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def _check_sentencepiece(folder: Path, what: str) -> None:
+    """Say what an older tokenizer (Vicuna's, Llama 2's) needs: transformers asks for a library that would not help."""
+    missing = [name for name in ("sentencepiece", "google") if find_spec(name) is None]
+    if missing and (folder / "tokenizer.model").exists() and not (folder / "tokenizer.json").exists():
+        raise CheckpointError(
+            f"the tokenizer of {what} is a sentencepiece file, and this Python cannot read one: "
+            "pip install sentencepiece protobuf"
+        )
 
 
 def find_stop_ids(model: Any, tokenizer: Any) -> frozenset[int]:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from explorer.checkpoints import smollm2
+from explorer.checkpoints import smollm2, target
 from explorer.checkpoints.target import choose_device, choose_dtype, find_stop_ids, load_target
 from explorer.errors import CheckpointError, DeviceError, FetchError
 from tests.support.checkpoints import copy_golden, edit_json, edit_tensors, golden_dir
@@ -139,6 +139,15 @@ def test_broken_and_hostile_folders(tmp_path: Path, damage: Callable[[Path], Any
     folder = copy_golden("base_a", tmp_path)
     damage(folder)
     assert "base_a" in refused(folder)
+
+
+def test_a_tokenizer_of_sentencepiece_alone_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "find_spec", lambda _: None)
+    folder = copy_golden("base_a", tmp_path)
+    (folder / "tokenizer.model").write_bytes(b"pieces")
+    load_target(str(folder), device="cpu")  # tokenizer.json is there too, and enough
+    (folder / "tokenizer.json").unlink()
+    assert "pip install sentencepiece protobuf" in refused(folder)
 
 
 def test_a_drafter_is_no_target() -> None:
