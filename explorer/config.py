@@ -1,4 +1,4 @@
-"""Settings, sampling and target presets: what may be asked for, and what holds when nobody says. Standard library only.
+"""Settings and sampling: what may be asked for, and what holds when nobody says. Standard library only.
 
 A method describes itself with a frozen dataclass whose fields are made by ``setting``; the page's controls and the
 command line's ``--set NAME=VALUE`` are generated from that description and read through ``resolve``.
@@ -7,7 +7,6 @@ command line's ``--set NAME=VALUE`` are generated from that description and read
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 import re
@@ -218,62 +217,6 @@ class Sampling:
     def rule(self) -> str:
         """The acceptance rule that verifies the drafts: greedy, rejection or typical."""
         return self.acceptance or ("greedy" if self.is_greedy else "rejection")
-
-
-@dataclass(frozen=True)
-class TargetPreset:
-    """A target with what belongs to it: ``drafters`` by method (repository paths or hub ids), settings by preset."""
-
-    name: str
-    label: str
-    source: str
-    drafters: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
-    default_preset: dict[str, str] = field(default_factory=dict)
-
-    def method_settings(self, method: str, device_type: str, preset: str | None = None) -> dict[str, Any]:
-        """Setting values of ``method`` under a preset (None: this device's default); SettingError for unknown ones."""
-        name = preset or self.default_preset.get(device_type, PUBLISHED)
-        if name not in self.settings and name != PUBLISHED:
-            allowed = ", ".join(dict.fromkeys([*self.settings, PUBLISHED]))
-            raise SettingError(f"unknown preset {name!r} for target {self.name}; allowed: {allowed}")
-        return dict(self.settings.get(name, {}).get(method, {}))
-
-
-def load_targets(path: Path | None = None) -> dict[str, TargetPreset]:
-    """The target presets by name; raises SettingError where the file is missing or wrong."""
-    path = path or repo_path("assets", "presets", "targets.json")
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SettingError(f"the target presets {path} cannot be read: {error}") from error
-    if not isinstance(raw, dict):
-        raise SettingError(f"the target presets {path} must be an object of targets by name")
-    return {name: _preset(name, entry, path) for name, entry in raw.items()}
-
-
-def find_target(source: str, targets: Mapping[str, TargetPreset]) -> TargetPreset:
-    """The preset of that name or source; for any other directory or hub id a bare one with the published settings."""
-    same = (preset for preset in targets.values() if preset.source == source)
-    return targets.get(source) or next(same, TargetPreset(source, source, source))
-
-
-def _preset(name: str, entry: object, path: Path) -> TargetPreset:
-    known = {item.name: item for item in dataclasses.fields(TargetPreset) if item.name != "name"}
-    if not isinstance(entry, dict) or not {"label", "source"} <= set(entry) or not set(entry) <= set(known):
-        raise SettingError(f"{path}: {name} needs label and source, and may have {', '.join(known)}; nothing else")
-    for key, value in entry.items():
-        wanted: type = str if key in ("label", "source") else dict
-        if not isinstance(value, wanted):
-            raise SettingError(f"{path}: {name}.{key} must be {'text' if wanted is str else 'an object'}")
-    preset = TargetPreset(name, **entry)
-    for method in [*preset.drafters, *(m for group in preset.settings.values() for m in group)]:
-        if method not in METHOD_NAMES:
-            raise SettingError(f"{path}: {name} names the unknown method {method!r}; known: {', '.join(METHOD_NAMES)}")
-    for device_type, chosen in preset.default_preset.items():
-        if chosen not in preset.settings and chosen != PUBLISHED:
-            raise SettingError(f"{path}: {name}.default_preset.{device_type} names the unknown preset {chosen!r}")
-    return preset
 
 
 def repo_path(*parts: str) -> Path:

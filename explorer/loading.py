@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
 
 from explorer.checkpoints import smollm2
 from explorer.checkpoints.drafter import LoadedDrafter
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import load_target
-from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES, TargetPreset, find_target, load_targets, repo_path
+from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES
+from explorer.drafter_check import Reading, find_doubt, read_text
 from explorer.errors import DeviceError, SettingError
 from explorer.methods.base import Method
 from explorer.methods.registry import METHODS
@@ -20,6 +21,7 @@ from explorer.prediction import DeviceCost, DraftCost
 from explorer.runner_events import RunRequest, Status
 from explorer.target import Target
 from explorer.target_fetch import TargetFetch
+from explorer.target_presets import TargetPreset, drafter_path, find_target, load_targets
 from explorer.text import Labeler
 
 LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {
@@ -32,19 +34,29 @@ MAX_TARGETS = 2  # the least recently used one makes room, with its drafters
 
 @dataclass
 class LoadedModels:
-    """A target with its labels and the drafters loaded for it so far, by method and source."""
+    """A target with its labels and the drafters loaded for it so far, by loader and source."""
 
     target: Target
     labeler: Labeler
-    drafters: dict[tuple[str, str], LoadedDrafter] = field(default_factory=dict)
+    drafters: dict[tuple[Callable[..., LoadedDrafter], str], LoadedDrafter] = field(default_factory=dict)
     device_cost: DeviceCost | None = None  # measured when a setting is left to it
     draft_costs: dict[tuple[str, str], DraftCost] = field(default_factory=dict)
 
     def drafter(self, method: str, source: str) -> LoadedDrafter:
-        """The drafter at ``source``, loaded at its first use; CheckpointError where it does not fit the target."""
-        if (method, source) not in self.drafters:
-            self.drafters[method, source] = LOADERS[method](source, self.target)
-        return self.drafters[method, source]
+        """The drafter at ``source``, loaded and compared with the target at its first use.
+
+        Methods that share a loader share the drafter. Raises CheckpointError where it does not fit the target.
+        """
+        key = (LOADERS[method], source)
+        if key not in self.drafters:
+            loaded = LOADERS[method](source, self.target)
+            self.drafters[key] = loaded._replace(doubt=find_doubt(loaded.module, self.target, self.reading))
+        return self.drafters[key]
+
+    @cached_property
+    def reading(self) -> Reading:
+        """The target's own reading of the text that drafters are compared over."""
+        return read_text(self.target)
 
 
 class ModelStore:
@@ -61,7 +73,8 @@ class ModelStore:
 
     def models(self, request: RunRequest) -> Generator[Status, None, LoadedModels]:
         """Statuses while loading, then returns the models; raises ExplorerError subclasses for what is not usable."""
-        source = self.preset(request).source
+        preset = self.preset(request)
+        source = preset.source
         key = (source, request.device, request.dtype, request.backend)
         if key not in self._models:
             if source == DEFAULT_TARGET and not smollm2.is_fetched():
@@ -70,6 +83,8 @@ class ModelStore:
             while len(self._models) >= MAX_TARGETS:
                 self._models.popitem(last=False)
             loaded = load_target(source, device=request.device, dtype=request.dtype, backend=request.backend)
+            if preset.chat_template and not loaded.tokenizer.chat_template:
+                loaded.tokenizer.chat_template = preset.chat_template
             target = Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
             self._models[key] = LoadedModels(target, Labeler(loaded.tokenizer))
         self._models.move_to_end(key)
@@ -101,8 +116,4 @@ def drafter_source(request: RunRequest, preset: TargetPreset) -> str | None:
         raise SettingError(
             f"no drafter is known for {request.method} on target {preset.name}: name one with --drafter DIR_OR_ID"
         )
-    inside = repo_path(source)
-    try:
-        return str(inside) if not Path(source).expanduser().is_dir() and inside.is_dir() else source
-    except (OSError, RuntimeError, ValueError):  # no path at all: the loader says so
-        return source
+    return drafter_path(source)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.checkpoints.target import choose_device
-from explorer.config import AUTO, TargetPreset, describe, resolve
+from explorer.config import AUTO, describe, resolve
 from explorer.cost import has_auto, settle
 from explorer.cost_words import prediction_sentence
 from explorer.engine import DecodeOptions
@@ -17,6 +17,7 @@ from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_
 from explorer.methods.base import Method, check_acceptance
 from explorer.prediction import TOTAL_TOKENS
 from explorer.runner_events import Notice, RunRequest, Status
+from explorer.target_presets import TargetPreset
 from explorer.text import prompt_from_ids, render_prompt
 from explorer.trace import DrafterRecord, PromptRecord
 
@@ -64,12 +65,13 @@ def prepare_run(
     if source is not None:
         yield Status("loading the drafter")
         drafter = models.drafter(request.method, source)
-    module, record = drafter or (None, None)
+    module, record, doubt = drafter or (None, None, None)
     if source is not None and has_auto(settings):
         settings, chosen = yield from settle(settings, models, method_class(request), source)
         notices.append(f"auto: {prediction_sentence(chosen)}")
     method = method_class(request)(models.target, module, settings)
-    for notice in [*notices, *method.notices, *_context_notice(request, method, len(prompt.token_ids))]:
+    said = [*notices, *method.notices, *_context_notice(request, method, len(prompt.token_ids))]
+    for notice in [*said, *([doubt] if doubt else [])]:
         yield Notice(notice)
     return Run(request, options, models, method, record, dataclasses.asdict(method.settings), prompt)
 

@@ -101,6 +101,18 @@ class Target:
         """Keep these rows of the last tree pass (a path from the root, ascending) and drop the rest."""
         self.cache.commit(rows)
 
+    def guess_next(self, token_ids: Tensor, hidden: Tensor, lm_head: object) -> Tensor:
+        """As a draft model: what it takes for the token after each of tokens 1..n-1, [n - 1], by reading [n] itself.
+
+        hidden and lm_head are the verifying target's, which other drafters need. What it held before is gone.
+        """
+        self.start(len(token_ids))
+        own = self.prefill(token_ids.tolist()).hidden
+        self.start(0)
+        with torch.inference_mode():
+            guesses: Tensor = self.head(own[1:]).argmax(dim=-1)
+        return guesses
+
     def _pass(self, tokens: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
         """Hidden states [R, H] of R rows, after the final norm."""
         self.cache.reserve(len(tokens))

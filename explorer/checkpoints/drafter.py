@@ -32,10 +32,14 @@ class TargetFacts(Protocol):
 
 
 class LoadedDrafter(NamedTuple):
-    """A drafter on the target's device in the target's dtype, and what the record says of it."""
+    """A drafter on the target's device in the target's dtype, and what the record says of it.
+
+    doubt: a sentence where it does not seem to belong to its target (explorer.drafter_check), for every run to repeat.
+    """
 
     module: nn.Module
     record: DrafterRecord
+    doubt: str | None = None
 
 
 def name_of(source: str) -> str:
@@ -55,6 +59,17 @@ def require_floats(report: Report, tensors: Mapping[str, Tensor]) -> None:
             report.add(f"{name} is {str(tensor.dtype).removeprefix('torch.')}, expected floating point")
         elif tensor.layout is not torch.strided:
             report.add(f"{name} is a {str(tensor.layout).removeprefix('torch.')} tensor, expected a dense one")
+
+
+def check_token_ids(name: str, ids: Tensor, vocab_size: int, report: Report) -> bool:
+    """Whether ``ids`` [draft vocabulary] int64 are different target ids; notes under ``name`` what is wrong."""
+    if ids.dtype != torch.int64 or ids.dim() != 1 or ids.numel() == 0:
+        report.add(f"{name} must be a list of int64, found {list(ids.shape)} {ids.dtype}")
+        return False
+    if not bool(((ids >= 0) & (ids < vocab_size)).all()) or ids.unique().numel() != ids.numel():
+        report.add(f"{name} must map draft ids to different target ids below {vocab_size}")
+        return False
+    return True
 
 
 def fill(module: nn.Module, tensors: Mapping[str, Tensor], target: TargetFacts) -> nn.Module:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -162,16 +163,21 @@ def _read_safetensors(path: Path, wanted: Callable[[str], bool]) -> dict[str, Te
     from safetensors import safe_open
 
     with safe_open(path, framework="pt") as file:
-        return {name: file.get_tensor(name) for name in file.keys() if wanted(name)}  # noqa: SIM118  no mapping
+        stored = dict.fromkeys(file.keys())
+        # safetensors.torch.save_model writes a tensor with several names once, and its other names into the metadata.
+        names = {k: v for k, v in (file.metadata() or {}).items() if v in stored} | {name: name for name in stored}
+        return {name: file.get_tensor(at) for name, at in names.items() if wanted(name)}
 
 
 def _read_pickle(path: Path, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
-    state = torch.load(path, map_location="cpu", weights_only=True)
+    # Mapped, what is not wanted of a whole model's shard is never read; the older file format cannot be mapped.
+    is_mapped = wanted is not _everything and zipfile.is_zipfile(path)
+    state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_mapped)
     if not isinstance(state, dict) or not all(
         isinstance(name, str) and isinstance(value, Tensor) for name, value in state.items()
     ):
         raise CheckpointError(f"{path} must hold a flat dictionary of tensors")
-    return {name: value for name, value in state.items() if wanted(name)}
+    return {name: value.clone() if is_mapped else value for name, value in state.items() if wanted(name)}
 
 
 class Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +80,24 @@ def choose_device(device: str) -> torch.device:
 
 
 def choose_dtype(dtype: str, device: torch.device, config: Any) -> torch.dtype:
-    """The dtype that a name means; "auto" is float32 on a CPU (exact, and fastest on most), else the checkpoint's."""
+    """The dtype that a name means for a model of this config; DeviceError for one that cannot be.
+
+    "auto" is float32 on a CPU (exact, and fastest on most), else bfloat16, or float16 on a GPU that lacks it. Never
+    float16 for Qwen2: its activations leave float16's range, and the logits are then not numbers.
+    """
     known = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if dtype not in (*known, "auto"):
+        raise DeviceError(f"unknown dtype {dtype!r}: choose auto, {', '.join(known)}")
+    is_qwen2 = str(getattr(config, "model_type", "")).startswith("qwen2")
+    if dtype == "float16" and is_qwen2:
+        raise DeviceError("Qwen2's numbers leave the range of float16: choose bfloat16 or float32")
     if dtype in known:
         return known[dtype]
-    if dtype != "auto":
-        raise DeviceError(f"unknown dtype {dtype!r}: choose auto, {', '.join(known)}")
-    stored = str(getattr(config, "dtype", None)).removeprefix("torch.")
-    return torch.float32 if device.type == "cpu" else known.get(stored, torch.float32)
+    if device.type == "cpu":
+        return torch.float32
+    if device.type == "cuda" and torch.cuda.is_available() and not torch.cuda.is_bf16_supported(False):
+        return torch.float32 if is_qwen2 else torch.float16
+    return torch.bfloat16
 
 
 def _attention(backend: str) -> tuple[str, str]:
@@ -179,8 +190,19 @@ def load_tokenizer(folder: Path, what: str) -> Any:
     """The tokenizer of a checkpoint directory, whichever version wrote it; CheckpointError where there is none."""
     from transformers import AutoTokenizer
 
+    _check_sentencepiece(folder, what)
     with parsing(f"the tokenizer of {what}"), quiet():
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def _check_sentencepiece(folder: Path, what: str) -> None:
+    """Say what an older tokenizer (Vicuna's, Llama 2's) needs: transformers asks for a library that would not help."""
+    missing = [name for name in ("sentencepiece", "google") if find_spec(name) is None]
+    if missing and (folder / "tokenizer.model").exists() and not (folder / "tokenizer.json").exists():
+        raise CheckpointError(
+            f"the tokenizer of {what} is a sentencepiece file, and this Python cannot read one: "
+            "pip install sentencepiece protobuf"
+        )
 
 
 def find_stop_ids(model: Any, tokenizer: Any) -> frozenset[int]:

@@ -12,25 +12,34 @@ MAX_PORT = 65535
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where to listen and which targets visitors may choose."""
+    """Where to listen and which targets and drafters visitors may choose."""
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1; 0.0.0.0 lets other machines in)")
     parser.add_argument("--port", type=int, help="port to listen on (default: the first free one from 7860)")
     parser.add_argument("--share", action="store_true", help="a public link through Gradio's servers (needs network)")
     parser.add_argument(
         "--targets",
         metavar="NAME,NAME",
-        help=f"target presets that visitors may choose, the first one picked already (default {DEFAULT_TARGET})",
+        help="targets that visitors may choose, the first one picked already: presets, directories or hub ids "
+        f"(default {DEFAULT_TARGET})",
+    )
+    parser.add_argument(
+        "--drafter",
+        action="append",
+        default=[],
+        metavar="[TARGET:]METHOD=DIR_OR_ID",
+        help="a further drafter that visitors may choose for a method (repeatable; without TARGET: on the first one)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C; SettingError is the caller's to print."""
     from explorer.ui.app import LazyRunner, build_app
-    from explorer.ui.options import AppOptions, pick_targets
+    from explorer.ui.options import AppOptions, pick_drafters, pick_targets
 
     if args.port is not None and not 1 <= args.port <= MAX_PORT:
         raise SettingError(f"--port must be a number from 1 to {MAX_PORT}, not {args.port}")
-    options = AppOptions(pick_targets(args.targets), host=args.host, port=args.port, is_shared=args.share)
+    targets, more_drafters = pick_drafters(args.drafter, pick_targets(args.targets))
+    options = AppOptions(targets, more_drafters, host=args.host, port=args.port, is_shared=args.share)
     runner = LazyRunner()
     page, launch = build_app(runner, options)
     try:

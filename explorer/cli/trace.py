@@ -12,19 +12,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from explorer.config import (
-    ACCEPTANCES,
-    BACKENDS,
-    DEFAULT_TARGET,
-    DTYPES,
-    METHOD_NAMES,
-    Sampling,
-    load_targets,
-    parse_assignments,
-)
+from explorer.config import ACCEPTANCES, BACKENDS, DEFAULT_TARGET, DTYPES, METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import PromptError, SettingError
 from explorer.rules import rule_label, sampling_text
 from explorer.runner_events import BaselineProgress, Event, Finished, Notice, RunRequest, Started, Status, Stepped
+from explorer.target_presets import load_targets
 from explorer.trace import Trace, write_trace
 
 HELP = "run one prompt with one method and write the trace"

@@ -52,7 +52,10 @@ class Medusa(Method):
         super().__init__(target, drafter, settings)
         paths = load_tree(settings.tree)
         num_heads = drafter.num_heads
-        self._static = StaticTree.build(paths, num_heads, settings.total_tokens)
+        fitting = [path for path in paths if max(path) < drafter.num_draft_tokens]
+        if len(fitting) < len(paths):
+            self.notices.append(f"tree: the drafter knows {drafter.num_draft_tokens} tokens, higher ranks are left out")
+        self._static = StaticTree.build(fitting, num_heads, settings.total_tokens)
         depth = max(map(len, paths), default=0)
         if depth > num_heads:
             self.notices.append(
@@ -76,7 +79,7 @@ class Medusa(Method):
             logits = self.drafter(self._hidden, self.target.head)[:, 0].float()  # [heads, V]
             top = logits.topk(min(self._num_candidates(), logits.shape[-1]), dim=-1)
             probs = (top.values - logits.logsumexp(dim=-1, keepdim=True)).exp()
-        tokens, probs_list = top.indices.tolist(), probs.tolist()
+        tokens, probs_list = self.drafter.to_target(top.indices).tolist(), probs.tolist()
         elapsed = self._clock.lap()
         static = self._static
         cells = [(depth - 1, rank) for depth, rank in zip(static.depths, static.ranks, strict=True)]
@@ -99,5 +102,5 @@ class Medusa(Method):
         return max(_NUM_SHOWN, 1 + max(self._static.ranks, default=0))
 
     def _rank_of(self, logits: Tensor, row: int, token: int) -> int | None:
-        head = self._static.depths[row - 1] if row else 0
-        return None if head >= len(logits) else int((logits[head] > logits[head, token]).sum())
+        head, draft_id = self._static.depths[row - 1] if row else 0, self.drafter.to_draft(token)
+        return None if head >= len(logits) or draft_id is None else int((logits[head] > logits[head, draft_id]).sum())

@@ -163,6 +163,15 @@ class EagleDrafter(nn.Module):
         features = self.embedding[tokens.flip(0)]
         return self.predict(tokens[None], features[None], tokens[None])
 
+    def guess_next(self, token_ids: Tensor, hidden: Tensor, lm_head: object) -> Tensor:
+        """What the drafter takes for the token after each of tokens 1..n-1: target ids [n - 1].
+
+        token_ids [n] and the target's hidden states over them, [n, H]; the bound LM head is used.
+        """
+        positions = torch.arange(len(token_ids) - 1, device=token_ids.device)
+        predicted = self(token_ids[1:], hidden[:-1], positions, None, None)
+        return self.to_target(self.logits(predicted).argmax(dim=-1))
+
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., H] -> [..., draft vocabulary]; ids of the last dimension are draft ids (see `to_target`)."""
         return nn.functional.linear(hidden, self.draft_head.to(hidden.dtype))

@@ -6,10 +6,11 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from explorer.config import Sampling, Setting, TargetPreset, resolve
+from explorer.config import Sampling, Setting, resolve
 from explorer.errors import PromptError, SettingError
 from explorer.prediction import CostReport
 from explorer.runner_events import Event, RunRequest, Status
+from explorer.target_presets import TargetPreset
 from explorer.ui.controls import COMMON, SAMPLING, Field, MethodForm, fields, offered_methods, setting_text
 from explorer.ui.options import AppOptions
 from explorer.ui.store import TraceStore
@@ -29,12 +30,16 @@ class RunsRequests(Protocol):
 
 @dataclass(frozen=True)
 class Choices:
-    """What a visitor asked for, checked against what the operator allows. ``settings`` are --set strings."""
+    """What a visitor asked for, checked against what the operator allows. ``settings`` are --set strings.
+
+    drafter: its directory or hub id, None for methods without one.
+    """
 
     prompt: str
     system: str | None
     method: MethodForm
     target: TargetPreset
+    drafter: str | None
     max_new_tokens: int
     sampling: Sampling
     settings: dict[str, str]
@@ -72,6 +77,7 @@ class Context:
         target, method = self.options.target(form["target"]), self.form(form["method"])
         if method.name not in [name for _, name in offered_methods(self.forms, target)]:
             raise SettingError(f"{target.label} has no {method.label} drafter here; choose another method or target")
+        drafter = self.options.drafter(target, method.name, form["drafter"])
         generated = {
             item.setting: value for item, value in zip(self.fields, rest, strict=True) if item.method == method.name
         }
@@ -81,6 +87,7 @@ class Context:
             system=self._text(form["system"], "system prompt").strip() or None,
             method=method,
             target=target,
+            drafter=drafter.source if drafter else None,
             max_new_tokens=self._count(form["max_new_tokens"]),
             sampling=sampling,
             settings=_setting_texts(generated),

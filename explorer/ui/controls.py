@@ -8,10 +8,11 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.config import AUTO, PUBLISHED, Sampling, Setting, TargetPreset, describe
+from explorer.config import AUTO, PUBLISHED, Sampling, Setting, describe
 from explorer.rules import rule_label
+from explorer.target_presets import TargetPreset
 
-COMMON = ("prompt", "method", "target", "system", "max_new_tokens")
+COMMON = ("prompt", "method", "target", "drafter", "system", "max_new_tokens")
 SAMPLING = describe(Sampling)  # their controls follow the common ones
 PRESET_LABELS = {"small": "small (CPU)", PUBLISHED: "as published"}
 

@@ -96,18 +96,32 @@ def method_visibility(context: Context, method: Any) -> list[Any]:
     return [gr.update(visible=form.name == method) for form in context.forms if form.settings]
 
 
+def offer_drafters(context: Context, target: Any, method: Any) -> Any:
+    """The drafters that the chosen method may use on the chosen target, the target's own picked."""
+    try:
+        names = [choice.name for choice in context.options.drafters(context.options.target(target), str(method))]
+    except ExplorerError:
+        return KEEP
+    return gr.update(choices=names, value=names[0] if names else None, visible=bool(names))
+
+
 def apply_target(context: Context, target: Any, method: Any) -> list[Any]:
-    """After another target was chosen: its methods, its presets, and its values in the generated controls."""
+    """After another target was chosen: its methods, presets and drafters, and its values in the generated controls.
+
+    The drafters are of the method that is picked here: a browser that asked again would still send the one before.
+    """
     try:
         preset = context.options.target(target)
     except ExplorerError:
-        return [KEEP] * (2 + len(context.fields))
+        return [KEEP] * (3 + len(context.fields))
     methods, presets = offered_methods(context.forms, preset), offered_presets(preset)
     names = [name for _, name in methods]
     chosen = preset.default_preset.get(context.options.device_type, presets[-1][1])
+    method = method if method in names else names[-1]
     return [
-        gr.update(choices=methods, value=method if method in names else names[-1]),
+        gr.update(choices=methods, value=method),
         gr.update(choices=presets, value=chosen),
+        offer_drafters(context, target, method),
         *apply_preset(context, target, chosen),
     ]
 
@@ -131,7 +145,7 @@ def _events(context: Context, choices: Choices) -> Generator[Event, None, None]:
             sampling=choices.sampling,
             settings=choices.settings,
             target=choices.target.source,
-            drafter=choices.target.drafters.get(choices.method.name),
+            drafter=choices.drafter,
         )
     )
 

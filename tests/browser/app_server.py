@@ -7,21 +7,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from explorer.config import TargetPreset, prepare_environment
+from explorer.config import prepare_environment
+from explorer.target_presets import TargetPreset
 from explorer.ui.options import AppOptions
 
 WAIT_SECONDS = 30
 
 
 class AppServer:
-    """A context manager: the page over ``runner``, on a free port."""
+    """A context manager: the page over ``runner``, on a free port; further ``options`` are AppOptions' own."""
 
-    def __init__(self, runner: Any, targets: tuple[TargetPreset, ...], traces_dir: Path) -> None:
+    def __init__(self, runner: Any, targets: tuple[TargetPreset, ...], traces_dir: Path, **options: Any) -> None:
         prepare_environment()
         from explorer.ui.app import build_app
 
         self.runner = runner
-        self._demo, self._launch = build_app(runner, AppOptions(targets, traces_dir=traces_dir, max_new_tokens=64))
+        allowed = AppOptions(targets, traces_dir=traces_dir, max_new_tokens=64, **options)
+        self._demo, self._launch = build_app(runner, allowed)
         self.url = ""
 
     def __enter__(self) -> AppServer:

@@ -13,7 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from playwright.sync_api import sync_playwright
 
-from explorer.config import load_targets, repo_path
+from explorer.config import repo_path
+from explorer.target_presets import load_targets
 from explorer.ui.store import Library
 from tests.browser.app_server import AppServer
 from tests.browser.conftest import CHROMIUM_FLAGS

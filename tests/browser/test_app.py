@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from explorer.config import TargetPreset, repo_path
+from explorer.config import repo_path
 from explorer.errors import PromptError
+from explorer.target_presets import TargetPreset
 from explorer.trace import from_json, to_json
 from explorer.trace_check import check_trace
 from tests.browser.app_server import AppServer
@@ -45,6 +46,17 @@ def real(folder: Path) -> Iterator[AppServer]:
     from explorer.runner import Runner
 
     with AppServer(Runner(), (GOLDEN,), folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def generous(folder: Path) -> Iterator[AppServer]:
+    """The page over the real runner, with two targets and two drafters for the first of them."""
+    from explorer.runner import Runner
+
+    other = TargetPreset("other", "Other target", str(GOLDENS / "base_b"), {"medusa": str(GOLDENS / "medusa_b")})
+    more = {("golden", "eagle2"): (str(GOLDENS / "eagle_nobias"),)}
+    with AppServer(Runner(), (GOLDEN, other), folder, more_drafters=more) as server:
         yield server
 
 
@@ -104,6 +116,24 @@ def test_another_recording_and_the_keys(slow: AppServer, open_page: Callable[...
     page.locator("#prompt textarea").fill("abc")
     page.keyboard.press("ArrowLeft")
     expect(page.locator(".dtx-transport")).to_contain_text("step 1 / 5")
+
+
+def test_target_and_drafter_are_picked_among_what_is_offered(
+    generous: AppServer, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(generous.url)
+    wait_for_trace(page)
+    page.get_by_text("Settings", exact=True).click()
+    expect(page.locator("#drafter input")).to_have_value("eagle_bias")
+    page.locator("#drafter input").click()
+    page.get_by_role("option", name="eagle_nobias").click()
+    page.locator("#run").click()
+    say(page, re.compile(r"^Done: EAGLE-2 .* does not seem to belong to this target"), timeout=180_000)
+    page.locator("#target input").click()
+    page.get_by_role("option", name="Other target").click()
+    expect(page.locator("#drafter input")).to_have_value("medusa_b")  # the one method that drafts there
+    page.locator("#run").click()
+    say(page, re.compile(r"^Done: Medusa on base_b"), timeout=180_000)
 
 
 def test_a_real_run_streams_and_ends(real: AppServer, open_page: Callable[..., Page]) -> None:

@@ -9,12 +9,13 @@ import torch
 
 from explorer.checkpoints import smollm2
 from explorer.checkpoints.target import load_target
-from explorer.config import find_target, load_targets, repo_path, resolve
+from explorer.config import repo_path, resolve
 from explorer.engine import DecodeOptions, Decoding
 from explorer.loading import LOADERS
 from explorer.methods.registry import METHODS
 from explorer.run_trace import find_divergence
 from explorer.target import Target
+from explorer.target_presets import find_target, load_targets
 from explorer.text import render_prompt
 
 pytestmark = [pytest.mark.default_target, pytest.mark.slow]

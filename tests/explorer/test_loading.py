@@ -4,10 +4,12 @@ import pytest
 
 from explorer import config, loading
 from explorer.checkpoints import smollm2
-from explorer.config import TargetPreset, repo_path
+from explorer.config import repo_path
 from explorer.errors import CheckpointError, DeviceError, FetchError, SettingError
 from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source
 from explorer.runner_events import RunRequest, Status
+from explorer.target_presets import TargetPreset
+from tests.support.checkpoints import copy_golden, edit_json
 from tests.support.goldens import FOLDER
 
 
@@ -43,6 +45,26 @@ def test_a_drafter_is_loaded_once():
     assert models.drafter("eagle2", source) is models.drafter("eagle2", source)
     with pytest.raises(CheckpointError):
         models.drafter("eagle2", str(FOLDER / "medusa_a"))
+
+
+def test_methods_with_one_loader_share_a_drafter_and_its_one_check(monkeypatch):
+    models, _ = load(ModelStore(), request())
+    checked = []
+    monkeypatch.setattr(loading, "find_doubt", lambda module, *_: checked.append(module) or "it is odd")
+    source = str(FOLDER / "eagle_bias")
+    loaded = [models.drafter(method, source) for method in ("eagle2", "eagle1", "eagle2")]
+    assert loaded[0] is loaded[1] is loaded[2] and checked == [loaded[0].module]
+    assert loaded[0].doubt == "it is odd"
+
+
+def test_a_preset_lends_a_chat_template_to_a_tokenizer_that_has_none(tmp_path, monkeypatch):
+    bare = copy_golden("base_a", tmp_path)
+    edit_json(bare / "tokenizer_config.json", chat_template=None)
+    store = ModelStore()
+    for folder, expected in ((bare, "T"), (FOLDER / "base_a", "im_start")):
+        preset = TargetPreset("tiny", "Tiny", str(folder), chat_template="T")
+        monkeypatch.setattr(store, "preset", lambda _, preset=preset: preset)
+        assert expected in load(store, request())[0].target.tokenizer.chat_template
 
 
 @pytest.mark.parametrize("method", loading.METHODS)

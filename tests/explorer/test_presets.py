@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from explorer.config import load_targets
 from explorer.errors import SettingError
 from explorer.presets import load_tree, tree_names
+from explorer.target_presets import load_targets
 
 
 @pytest.mark.parametrize("name", tree_names())
@@ -18,7 +18,8 @@ def test_every_tree_is_a_tree(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "num_paths", "depth"), [("mc_sim_7b_63", 63, 4), ("eagle1-25", 25, 5), ("smollm2-63", 63, 4)]
+    ("name", "num_paths", "depth"),
+    [("mc_sim_7b_63", 63, 4), ("vicuna_7b_stage2", 63, 4), ("eagle1-25", 25, 5), ("smollm2-63", 63, 4)],
 )
 def test_sizes(name: str, num_paths: int, depth: int) -> None:
     paths = load_tree(name)

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.config import Sampling, TargetPreset
+from explorer.config import Sampling
 from explorer.errors import DeviceError, ExplorerError, PromptError, SettingError
 from explorer.loading import ModelStore
 from explorer.prediction import PROFILE_FILE, Profile, Shape, profile_text
 from explorer.run_setup import check_request, prepare_run
 from explorer.runner_events import Notice, RunRequest
+from explorer.target_presets import TargetPreset
 from tests.support.goldens import FOLDER
 
 BASE, EAGLE = str(FOLDER / "base_a"), str(FOLDER / "eagle_bias")
@@ -104,6 +105,14 @@ def test_a_drafter_trained_on_less_than_the_run_may_reach_is_said(store):
         assert f"reach {run.method.target.context_limit}:" in notices[0]
     finally:
         run.method.drafter.config = replace(run.method.drafter.config, max_position_embeddings=1024)
+
+
+def test_a_drafter_of_another_target_is_said_in_every_run(store):
+    wanted = request(drafter=str(FOLDER / "eagle_nobias"))
+    for _ in range(2):
+        _, notices = prepare(wanted, store)
+        assert len(notices) == 1 and "does not seem to belong to this target" in notices[0]
+    assert prepare(request(), store)[1] == []
 
 
 def test_a_method_without_a_drafter(store):

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from explorer.errors import CheckpointError
 from explorer.target import Target
 from explorer.tree import DraftTree
-from tests.support.tiny import VOCAB, tiny_model, tiny_target
+from tests.support.tiny import ARCHITECTURES, VOCAB, greedy, tiny_model, tiny_target
 
 TARGET = tiny_target()
+TARGETS = {name: tiny_target(architecture=name) for name in ARCHITECTURES}
+kinds = st.sampled_from(list(ARCHITECTURES))
 
 
 @st.composite
@@ -27,32 +29,62 @@ def token_trees(draw: st.DrawFn) -> DraftTree:
 prompts = st.lists(st.integers(0, VOCAB - 1), min_size=1, max_size=10)
 
 
-@settings(max_examples=25, deadline=None)
-@given(prompts, token_trees())
-def test_each_row_equals_a_plain_pass_over_its_path(prompt: list[int], tree: DraftTree) -> None:
-    TARGET.start(0)
-    TARGET.prefill(prompt)
-    output = TARGET.forward(tree)
+@settings(max_examples=40, deadline=None)
+@given(kinds, prompts, token_trees())
+def test_each_row_equals_a_plain_pass_over_its_path(kind: str, prompt: list[int], tree: DraftTree) -> None:
+    target = TARGETS[kind]
+    target.start(0)
+    target.prefill(prompt)
+    output = target.forward(tree)
     for row in range(len(tree)):
-        TARGET.start(0)
-        plain = TARGET.prefill([*prompt, *(tree.token_list[r] for r in tree.path_to(row))])
+        target.start(0)
+        plain = target.prefill([*prompt, *(tree.token_list[r] for r in tree.path_to(row))])
         torch.testing.assert_close(output.logits[row], plain.logits[0], atol=1e-4, rtol=0)
         torch.testing.assert_close(output.hidden[row], plain.hidden[-1], atol=1e-4, rtol=0)
 
 
-@settings(max_examples=25, deadline=None)
-@given(prompts, token_trees(), st.data())
-def test_commit_equals_a_fresh_prompt_pass(prompt: list[int], tree: DraftTree, data: st.DataObject) -> None:
-    path = tree.path_to(data.draw(st.integers(0, len(tree) - 1)))
-    TARGET.start(0)
-    TARGET.prefill(prompt)
-    TARGET.forward(tree)
-    TARGET.commit(path)
-    held = TARGET.cache.committed().clone()
-    assert TARGET.length == len(prompt) + len(path)
-    TARGET.start(0)
-    TARGET.prefill([*prompt, *(tree.token_list[r] for r in path)])
-    torch.testing.assert_close(held, TARGET.cache.committed(), atol=1e-5, rtol=0)
+@settings(max_examples=40, deadline=None)
+@given(kinds, prompts, st.lists(token_trees(), min_size=1, max_size=3), st.data())
+def test_commits_equal_a_fresh_prompt_pass(
+    kind: str, prompt: list[int], trees: list[DraftTree], data: st.DataObject
+) -> None:
+    """One tree after another, a path of each kept: the cache is what reading the text at once leaves."""
+    target, read = TARGETS[kind], list(prompt)
+    target.start(0)
+    target.prefill(prompt)
+    for tree in trees:
+        path = tree.path_to(data.draw(st.integers(0, len(tree) - 1)))
+        target.forward(tree)
+        target.commit(path)
+        read += [tree.token_list[row] for row in path]
+    held = target.cache.committed().clone()
+    assert target.length == len(read)
+    target.start(0)
+    target.prefill(read)
+    torch.testing.assert_close(held, target.cache.committed(), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_a_plain_pass_is_transformers_own(kind: str) -> None:
+    """Through our attention, fused and packed layers included; the reference has its own attention and no cache."""
+    ids = [3, 1, 4, 1, 5, 9, 2, 6]
+    model = tiny_model(architecture=kind)
+    reference = type(model)(model.config).eval()
+    reference.load_state_dict(model.state_dict())
+    reference.set_attn_implementation("eager")
+    with torch.inference_mode():
+        expected = reference(torch.tensor([ids])).logits[0]
+    TARGETS[kind].start(0)
+    hidden = TARGETS[kind].prefill(ids).hidden
+    torch.testing.assert_close(TARGETS[kind].head(hidden), expected, atol=1e-4, rtol=0)
+
+
+def test_as_a_draft_model_it_guesses_by_its_own_reading() -> None:
+    ids = torch.tensor([3, 1, 4, 1, 5])
+    guesses = TARGET.guess_next(ids, torch.empty(0), None)
+    assert TARGET.length == 0
+    for end in range(2, len(ids) + 1):
+        assert greedy(TARGET, ids[:end].tolist(), 1) == [int(guesses[end - 2])]
 
 
 def test_the_mask_handed_to_the_model_is_prefix_and_ancestors() -> None:

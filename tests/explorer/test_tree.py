@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explorer.tree import DraftTree
-
-
-@st.composite
-def trees(draw: st.DrawFn, max_rows: int = 24) -> DraftTree:
-    """Random trees: every row below the root has a parent above it."""
-    num_rows = draw(st.integers(1, max_rows))
-    parents = [-1] + [draw(st.integers(0, row - 1)) for row in range(1, num_rows)]
-    probs = [float("nan")] + [draw(st.floats(1e-6, 1.0)) for _ in range(num_rows - 1)]
-    return DraftTree.from_lists(list(range(num_rows)), parents, draft_probs=probs)
+from tests.support.trees import trees
 
 
 def graph_of(tree: DraftTree) -> networkx.DiGraph:
@@ -55,6 +47,22 @@ def test_scores_never_rise_along_a_path(tree: DraftTree) -> None:
     scores = tree.scores.tolist()
     assert scores[0] == 0
     assert all(scores[row] <= scores[parent] for row, parent in enumerate(tree.parent_list) if row)
+
+
+@given(trees(probs=st.sampled_from([0.0, 1.0, 0.5])))
+def test_scores_never_rise_along_a_path_where_probabilities_round_to_0_and_1(tree: DraftTree) -> None:
+    scores = tree.scores.tolist()
+    assert all(scores[row] <= scores[parent] for row, parent in enumerate(tree.parent_list) if row)
+    assert torch.isfinite(tree.scores).all()
+
+
+@given(trees())
+def test_the_paths_are_the_masks_rows(tree: DraftTree) -> None:
+    """What a leaf may look at is its path, and the positions along it count up."""
+    for path in tree.paths():
+        assert tree.tree_mask[path[-1]].nonzero().flatten().tolist() == path
+        assert tree.positions(7)[path].tolist() == list(range(7, 7 + len(path)))
+        assert all(parent in path for parent in (tree.parent_list[row] for row in path[1:]))
 
 
 @given(trees(), st.data())

@@ -60,3 +60,32 @@ def edit_tensors(folder: Path, old: str, new: str, change: Callable[[dict[str, T
     path.unlink()
     change(tensors)
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / new)
+
+
+def vllm_copy(folder: Path, name: str = "medusa_a", prefix: str = "") -> Path:
+    """A golden of layout A, one residual block a head, as vLLM's converters write it."""
+    made = folder / f"{name}_vllm"
+    made.mkdir()
+    tensors = torch.load(golden_dir(name) / "medusa_lm_head.pt", weights_only=True)
+    renamed = {}
+    for key, tensor in tensors.items():
+        head, _, part = key.partition(".")
+        is_matrix = part == "1.weight"
+        to = f"lm_heads.{head}.weight" if is_matrix else f"blocks.{head}.layers.0.{part.removeprefix('0.linear.')}"
+        renamed[prefix + to] = tensor.contiguous()
+    save_file(renamed, made / "model.safetensors")
+    (made / "config.json").write_text(json.dumps({"model_type": "medusa", "num_heads": 5, "num_hidden_layers": 1}))
+    return made
+
+
+def save_shards(tensors: dict[str, Tensor], folder: Path, *, kind: str = "safetensors", num_shards: int = 3) -> None:
+    """Write tensors in shards of safetensors or pickles ("bin"), with the index that names them."""
+    single = {"safetensors": "model.safetensors", "bin": "pytorch_model.bin"}[kind]
+    weight_map = {name: f"part-{number % num_shards}.{kind}" for number, name in enumerate(tensors)}
+    for shard in sorted(set(weight_map.values())):
+        part = {name: tensor.contiguous() for name, tensor in tensors.items() if weight_map[name] == shard}
+        if kind == "bin":
+            torch.save(part, folder / shard)
+        else:
+            save_file(part, folder / shard, metadata={"format": "pt"})
+    (folder / f"{single}.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))

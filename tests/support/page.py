@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from explorer.config import TargetPreset
+from explorer.target_presets import TargetPreset
 from explorer.trace import write_trace
 from explorer.ui.context import Context, RunsRequests
 from explorer.ui.controls import COMMON, SAMPLING, method_forms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from explorer.methods.base import Draft, Method
 from explorer.models.attention import register_tree_attention
@@ -17,10 +17,17 @@ from explorer.tree import DraftTree
 from explorer.verify import Verdict
 
 VOCAB = 61
+# By transformers' name, with what makes each one ordinary: Qwen2 has biases, Gemma ties and scales its embedding.
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "llama": {},
+    "mistral": {"sliding_window": None},
+    "qwen2": {},
+    "gemma": {"head_dim": 8},
+}
 
 
-def tiny_model(seed: int = 0, **changes: Any) -> Any:
-    """A random Llama of two layers with grouped-query heads, float32, running our attention."""
+def tiny_model(seed: int = 0, architecture: str = "llama", **changes: Any) -> Any:
+    """A random model of two layers with grouped-query heads, float32, running our attention."""
     torch.manual_seed(seed)
     values: dict[str, Any] = {
         "vocab_size": VOCAB,
@@ -32,8 +39,12 @@ def tiny_model(seed: int = 0, **changes: Any) -> Any:
         "max_position_embeddings": 128,
         "initializer_range": 0.3,  # wide, so that logits differ clearly
     }
-    config = LlamaConfig(**(values | changes))
-    return AutoModelForCausalLM.from_config(config, attn_implementation=register_tree_attention("naive")).eval()
+    config = AutoConfig.for_model(architecture, **(values | ARCHITECTURES[architecture] | changes))
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=register_tree_attention("naive")).eval()
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):  # transformers begins with zeros, which would hide a bias that is left out
+            torch.nn.init.normal_(parameter, std=0.3)
+    return model
 
 
 def tiny_target(seed: int = 0, stop_ids: frozenset[int] = frozenset(), **changes: Any) -> Target:

@@ -130,6 +130,10 @@ def _form(context: Context) -> Form:
     with gr.Accordion("Settings", open=False, elem_id="settings"):
         labels = [(item.label, item.name) for item in context.options.targets]
         picked = gr.Dropdown(labels, value=target.name, label="Target", elem_id="target")
+        names = [choice.name for choice in context.options.drafters(target, chosen)]
+        drafter = gr.Dropdown(
+            names, value=names[0] if names else None, visible=bool(names), label="Drafter", elem_id="drafter"
+        )
         preset_radio = gr.Radio(presets, value=preset, label="Tree size", elem_id="preset")
         generated, groups = _method_controls(context, chosen, preset)
         limit = context.options.max_new_tokens
@@ -139,7 +143,7 @@ def _form(context: Context) -> Form:
         system = gr.Textbox(label="System prompt", lines=2, max_lines=6, placeholder="none", elem_id="system")
     with gr.Accordion("Sampling", open=False, elem_id="sampling"):
         sampling = [make_control(setting, setting.default) for setting in SAMPLING]
-    return Form([prompt, method, picked, system, count], sampling, preset_radio, generated, groups, run, stop)
+    return Form([prompt, method, picked, drafter, system, count], sampling, preset_radio, generated, groups, run, stop)
 
 
 def _method_controls(context: Context, chosen: str, preset: str) -> tuple[list[Any], list[Any]]:
@@ -208,10 +212,11 @@ def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
 
 
 def _wire_form(context: Context, form: Form) -> None:
-    _, method, target, *_ = form.common
+    _, method, target, drafter, *_ = form.common
     private = PRIVATE | {"queue": False}
     method.change(_bind(handlers.method_visibility, context), method, form.groups, **private)
-    outputs = [method, form.preset, *form.generated]
+    outputs = [method, form.preset, drafter, *form.generated]
+    method.change(_bind(handlers.offer_drafters, context), [target, method], drafter, **private)
     target.input(_bind(handlers.apply_target, context), [target, method], outputs, **private)
     form.preset.input(_bind(handlers.apply_preset, context), [target, form.preset], form.generated, **private)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 from explorer.checkpoints.eagle import load_eagle
@@ -162,10 +164,90 @@ def test_the_report_lists_missing_leftover_misshapen_and_mistyped(tmp_path: Path
         assert part in message
 
 
-def test_an_eagle3_drafter_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["midlayer.mlp.up_proj.weight", "layers.0.hidden_norm.weight"])
+def test_an_eagle3_drafter_is_refused_in_words(tmp_path: Path, name: str) -> None:
+    """Its parts stand in no EAGLE-1 file; a config with fields of its own changes nothing."""
     folder = copy_golden("eagle_bias", tmp_path)
-    edit_tensors(folder, BIN, SAFE, lambda tensors: tensors.update({"midlayer.mlp.up_proj.weight": torch.ones(1)}))
-    assert "EAGLE-3" in refused(folder)
+    edit_json(folder / "config.json", draft_vocab_size=100, architectures=["LlamaForCausalLMEagle3"])
+    edit_tensors(folder, BIN, SAFE, lambda tensors: tensors.update({name: torch.ones(1)}))
+    message = refused(folder)
+    assert f"it is an EAGLE-3 drafter (it has {name})" in message
+    assert "not supported; choose the target's EAGLE drafter" in message
+    assert "missing" not in message
+
+
+@pytest.mark.parametrize("said", [None, 1, 32])
+def test_layers_are_counted_in_the_tensors(tmp_path: Path, said: int | None) -> None:
+    """The config is often the target's own, layers and all."""
+
+    def add(tensors: dict[str, Tensor]) -> None:
+        second = {
+            name.replace("layers.0.", "layers.1."): t.clone() for name, t in tensors.items() if "layers.0." in name
+        }
+        tensors |= second | {"layers.1.input_layernorm.weight": torch.ones(64)}
+
+    folder = copy_golden("eagle_bias", tmp_path)
+    edit_json(folder / "config.json", num_hidden_layers=said)
+    assert drafter_of(folder).config.num_layers == 1
+    edit_tensors(folder, BIN, SAFE, add)
+    assert drafter_of(folder).config.num_layers == 2
+    edit_tensors(folder, SAFE, SAFE, lambda tensors: tensors.pop("layers.1.input_layernorm.weight"))  # type: ignore[arg-type, return-value]
+    assert "missing: layers.1.input_layernorm.weight" in refused(folder)
+
+
+def test_layers_with_a_gap_are_listed_as_missing(tmp_path: Path) -> None:
+    folder = copy_golden("eagle_bias", tmp_path)
+    edit_tensors(
+        folder, BIN, SAFE, lambda tensors: tensors.update({"layers.2.mlp.up_proj.weight": torch.ones(160, 64)})
+    )
+    message = refused(folder)
+    assert "layers.1.mlp.up_proj.weight" in message
+    assert "layers.2.mlp.down_proj.weight" in message
+    edit_tensors(folder, SAFE, SAFE, lambda tensors: tensors.update({"layers.9999.x": torch.ones(1)}))
+    assert "layers up to 9999" in refused(folder)
+
+
+@pytest.mark.parametrize("num_kv_heads", [1, 2])
+def test_kv_heads_where_the_config_does_not_say(tmp_path: Path, num_kv_heads: int) -> None:
+    def shrink(tensors: dict[str, Tensor]) -> None:
+        for part in "kv":
+            name = f"layers.0.self_attn.{part}_proj.weight"
+            tensors[name] = tensors[name][: 16 * num_kv_heads]
+
+    folder = copy_golden("eagle_bias", tmp_path)
+    edit_tensors(folder, BIN, SAFE, shrink)
+    assert drafter_of(folder).config.num_key_value_heads == num_kv_heads
+    edit_json(folder / "config.json", num_key_value_heads=4)
+    assert f"k_proj.weight has shape [{16 * num_kv_heads}, 64], expected [64, 64]" in refused(folder)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("file", [SAFE, BIN])
+def test_files_of_half_precision(tmp_path: Path, dtype: torch.dtype, file: str) -> None:
+    folder = copy_golden("eagle_bias", tmp_path)
+    exact = drafter_of(folder).state_dict()
+    tensors = {name: tensor.to(dtype) for name, tensor in torch.load(folder / BIN, weights_only=True).items()}
+    (folder / BIN).unlink()
+    save_file(tensors, folder / file) if file == SAFE else torch.save(tensors, folder / file)
+    for name, tensor in drafter_of(folder).state_dict().items():
+        assert tensor.dtype == torch.float32
+        assert torch.equal(tensor, exact[name].to(dtype).float())
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "bin"])
+def test_a_drafter_in_shards(tmp_path: Path, kind: str) -> None:
+    folder = copy_golden("eagle_bias", tmp_path)
+    exact = drafter_of(folder).state_dict()
+    tensors = torch.load(folder / BIN, weights_only=True)
+    (folder / BIN).unlink()
+    single = {"safetensors": SAFE, "bin": BIN}[kind]
+    weight_map = {name: f"{number % 2}.{kind}" for number, name in enumerate(tensors)}
+    for shard in set(weight_map.values()):
+        part = {name: tensor for name, tensor in tensors.items() if weight_map[name] == shard}
+        save_file(part, folder / shard) if kind == "safetensors" else torch.save(part, folder / shard)
+    (folder / f"{single}.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    state = drafter_of(folder).state_dict()
+    assert all(torch.equal(state[name], exact[name]) for name in exact)
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,24 @@ def test_truncated_weights(tmp_path: Path) -> None:
         assert str(path) in refused(read_tensors, [path])
 
 
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_some_tensors_of_a_pickle_outlive_its_file(tmp_path: Path, is_zip: bool) -> None:
+    path = tmp_path / "a.bin"
+    torch.save({"a": torch.arange(4096.0), "b": torch.ones(2)}, path, _use_new_zipfile_serialization=is_zip)
+    found = read_tensors([path], wanted=lambda name: name == "a")
+    path.write_bytes(b"")
+    assert found.keys() == {"a"}
+    assert torch.equal(found["a"], torch.arange(4096.0))
+
+
+def test_names_of_a_tensor_that_safetensors_stored_once(tmp_path: Path) -> None:
+    save_file({"a": torch.ones(2)}, tmp_path / "a.safetensors", metadata={"b": "a", "format": "pt", "a": "nothing"})
+    found = read_tensors([tmp_path / "a.safetensors"])
+    assert found.keys() == {"a", "b"}
+    assert torch.equal(found["b"], torch.ones(2))
+    assert read_tensors([tmp_path / "a.safetensors"], wanted=lambda name: name == "b").keys() == {"b"}
+
+
 @pytest.mark.parametrize("value", [[1], {"a": 1}, {"a": {"b": torch.ones(1)}}, {1: torch.ones(1)}])
 def test_a_pickle_must_be_a_flat_dictionary_of_tensors(tmp_path: Path, value: object) -> None:
     torch.save(value, tmp_path / "a.bin")

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from explorer.checkpoints import smollm2
+from explorer.checkpoints import smollm2, target
 from explorer.checkpoints.target import choose_device, choose_dtype, find_stop_ids, load_target
 from explorer.errors import CheckpointError, DeviceError, FetchError
 from tests.support.checkpoints import copy_golden, edit_json, edit_tensors, golden_dir
@@ -141,6 +141,15 @@ def test_broken_and_hostile_folders(tmp_path: Path, damage: Callable[[Path], Any
     assert "base_a" in refused(folder)
 
 
+def test_a_tokenizer_of_sentencepiece_alone_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "find_spec", lambda _: None)
+    folder = copy_golden("base_a", tmp_path)
+    (folder / "tokenizer.model").write_bytes(b"pieces")
+    load_target(str(folder), device="cpu")  # tokenizer.json is there too, and enough
+    (folder / "tokenizer.json").unlink()
+    assert "pip install sentencepiece protobuf" in refused(folder)
+
+
 def test_a_drafter_is_no_target() -> None:
     assert "medusa_a" in refused(golden_dir("medusa_a"))
     assert "eagle_bias" in refused(golden_dir("eagle_bias"))
@@ -168,15 +177,20 @@ def test_devices_that_are() -> None:
     assert choose_device("auto").type in ("cpu", "cuda")
 
 
-def test_dtypes() -> None:
+def test_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    half = SimpleNamespace(dtype=torch.bfloat16)
-    assert choose_dtype("auto", cpu, half) == torch.float32
-    assert choose_dtype("auto", cuda, half) == torch.bfloat16
-    assert choose_dtype("auto", cuda, SimpleNamespace(dtype=None)) == torch.float32
-    assert choose_dtype("float16", cpu, half) == torch.float16
+    llama, qwen = SimpleNamespace(model_type="llama", dtype=torch.float16), SimpleNamespace(model_type="qwen2")
+    assert choose_dtype("auto", cpu, llama) == torch.float32
+    assert choose_dtype("auto", cuda, llama) == choose_dtype("auto", cuda, qwen) == torch.bfloat16
+    assert choose_dtype("float16", cpu, llama) == torch.float16
     with pytest.raises(DeviceError, match="choose auto, float32, bfloat16, float16"):
-        choose_dtype("float8", cpu, half)
+        choose_dtype("float8", cpu, llama)
+    with pytest.raises(DeviceError, match="choose bfloat16 or float32"):
+        choose_dtype("float16", cuda, qwen)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda _: False)
+    assert choose_dtype("auto", cuda, llama) == torch.float16
+    assert choose_dtype("auto", cuda, qwen) == torch.float32
 
 
 def test_backends_that_are_not_here() -> None:

@@ -13,6 +13,8 @@ from explorer.__main__ import main
     ("arguments", "word"),
     [
         (["--targets", "nothing"], "known presets: smollm2"),
+        (["--drafter", "eagle2"], "METHOD=DIR_OR_ID"),
+        (["--targets", "smollm2", "--drafter", "vicuna-7b-v1.3:medusa=a/b"], "one of the targets smollm2"),
         (["--port", "0"], "1 to 65535"),
         (["--port", "70000"], "1 to 65535"),
     ],

@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from explorer.checkpoints.eagle import load_eagle
 from explorer.methods.eagle2 import Eagle2, Eagle2Settings, _best
+from explorer.tree import DraftTree
 from tests.support.goldens import FOLDER, TIE_GAP, golden, golden_target, replay
 from tests.support.tiny import tiny_drafter, tiny_target
+from tests.support.trees import trees
 
+TIED = tiny_target(vocab_size=6)
 SETTINGS = [(60, 5, 10), (10, 3, 4), (8, 1, 8), (7, 5, 1)]
 
 
@@ -71,6 +76,42 @@ def test_no_node_loses_its_parent_when_scores_tie() -> None:
     for budget in range(1, 6):
         chosen = set(_best(scores, budget).tolist())
         assert chosen & {2, 3, 4} == set() or 0 in chosen
+
+
+@given(trees(probs=st.sampled_from([1.0, 1.0, 0.5, 0.25])), st.data())
+def test_reranking_any_tree_with_ties_never_orphans(tree: DraftTree, data: st.DataObject) -> None:
+    budget = data.draw(st.integers(0, len(tree) - 1))
+    chosen = _best(tree.scores[1:], budget) + 1
+    kept = tree.keep(chosen)  # raises where a row would lose its parent
+    assert len(kept) == 1 + budget
+    left = sorted(set(range(1, len(tree))) - set(chosen.tolist()))
+    if budget and left:
+        assert tree.scores[left].max() <= tree.scores[chosen].min()
+
+
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 9),
+    scale=st.sampled_from([0.0, 0.3, 1.0, 4.0]),
+    shape=st.tuples(st.integers(2, 40), st.integers(0, 4), st.integers(1, 5)),
+)
+def test_drafts_with_tied_scores_are_the_best_nodes_of_their_pool(
+    seed: int, scale: float, shape: tuple[int, int, int]
+) -> None:
+    """Logits rounded to whole numbers tie everywhere: all alike at scale 0, probabilities near 1 at the largest."""
+    target = TIED
+    method = Eagle2(target, tiny_drafter("eagle2", target, seed), Eagle2Settings(*shape))
+    plain_head = method._head
+    method._head = lambda hidden: (plain_head(hidden) * scale).round()
+    for draft, _, _ in replay(target, method, [seed % 6, 1, 2], 2):
+        considered, tree = draft.considered, draft.tree()  # building it raises where a row has no parent
+        assert len(tree) == method.settings.total_tokens
+        scores = considered.scores
+        best = sorted(scores[1:].tolist(), reverse=True)[: len(tree) - 1]
+        assert sorted(scores[draft.kept_rows()[1:]].tolist(), reverse=True) == pytest.approx(best, rel=1e-5)
+        for row in range(len(considered)):
+            tokens = [considered.token_list[child] for child in considered.children(row)]
+            assert len(set(tokens)) == len(tokens)
 
 
 def test_certain_drafters_still_give_trees() -> None:

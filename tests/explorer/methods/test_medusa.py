@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import torch
 from torch import Tensor
 
 from explorer.checkpoints.medusa import load_medusa
@@ -11,7 +14,9 @@ from explorer.methods.medusa import Medusa, MedusaSettings
 from explorer.sampling import Sampler
 from explorer.tree import DraftTree
 from explorer.verify import Verdict, verify_typical
+from tests.support.checkpoints import edit_tensors, vllm_copy
 from tests.support.goldens import FOLDER, assert_static_run, golden, golden_target, replay
+from tests.support.tiny import tiny_drafter, tiny_target
 
 
 @pytest.mark.parametrize(("base", "name"), [("base_a", "medusa_a"), ("base_b", "medusa_b"), ("medusa_c", "medusa_c")])
@@ -79,3 +84,30 @@ def test_the_record_gets_each_heads_list_and_ranks() -> None:
         depth = int(draft.tree().depths[row])
         assert draft.tree().token_list[row] in [token for token, _ in lists[depth - 1]]
     assert [draft.rank_of(0, token) for token, _ in lists[0]] == list(range(10))
+
+
+def test_heads_over_a_reduced_vocabulary_draft_the_targets_tokens(tmp_path: Path) -> None:
+    tokens = torch.arange(0, 320, 3)
+    folder = vllm_copy(tmp_path)
+    edit_tensors(folder, "model.safetensors", "model.safetensors", lambda tensors: tensors.update(token_map=tokens))
+    target = golden_target("base_a")
+    figures = golden("medusa__medusa_a")
+    run = next(run for run in figures["runs"] if run["temperature"] == 0 and run["mode"] == "noeos")
+    heads = load_medusa(str(folder), target).module
+    method, new_tokens = Medusa(target, heads, MedusaSettings("mc_sim_7b_63", 64)), list[int]()
+    for draft, _, verdict in replay(target, method, figures["prompts"][run["prompt"]]["ids"], 30):
+        tree = draft.tree()
+        assert all(token % 3 == 0 for token in tree.token_list[1:])
+        assert draft.rank_of is not None
+        assert [draft.rank_of(0, tree.token_list[row]) for row in tree.children(0)] == list(range(10))
+        assert draft.rank_of(0, 1) is None
+        new_tokens += [tree.token_list[row] for row in verdict.path]
+    assert new_tokens == run["output"][: len(new_tokens)]
+
+
+def test_ranks_beyond_the_vocabulary_are_left_out_and_said() -> None:
+    target = tiny_target(vocab_size=5)
+    method = Medusa(target, tiny_drafter("medusa", target), MedusaSettings("mc_sim_7b_63", 64))
+    assert any("5 tokens" in notice for notice in method.notices)
+    (draft, _, _), *_ = replay(target, method, [1, 2], 1)
+    assert len(draft.tree().children(0)) == 5

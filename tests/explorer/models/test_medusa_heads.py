@@ -35,3 +35,28 @@ def test_own_matrices_ignore_the_targets() -> None:
         raise AssertionError("a head with its own matrix asked for the target's")
 
     assert heads(torch.randn(4, 8), refuse).shape == (2, 4, 20)
+
+
+def test_equal_blocks_are_held_once_and_give_the_same() -> None:
+    heads, hidden = MedusaHeads(2, 3, 8, 20), torch.randn(4, 8)
+    for head in heads:
+        torch.nn.init.normal_(head[0].linear.weight)
+        for block in head[1:]:
+            block.load_state_dict(head[0].state_dict())
+    heads[1][2].linear.bias.data += 1
+    lm_head = torch.nn.Linear(8, 20, bias=False)
+    expected, before = heads(hidden, lm_head), len(list(heads.parameters()))
+    heads.tie_equal_blocks()
+    assert torch.equal(heads(hidden, lm_head), expected)
+    assert len(list(heads.parameters())) == before - 4
+    assert heads[1][0] is not heads[1][2]
+
+
+def test_a_reduced_vocabulary_maps_both_ways() -> None:
+    heads = MedusaHeads(1, 1, 8, 3, own_lm=True)
+    assert heads.to_target(torch.tensor([2])).tolist() == [2]
+    assert heads.to_draft(7) == 7
+    heads.restrict(torch.tensor([5, 9, 1]))
+    assert heads.to_target(torch.tensor([[0, 2]])).tolist() == [[5, 1]]
+    assert [heads.to_draft(token) for token in (9, 2)] == [1, None]
+    assert "token_map" not in heads.state_dict()

@@ -43,6 +43,14 @@ def test_sampling_that_makes_no_sense_is_refused(context: Context, changes: dict
         context.choices(form_values(context, **{f"sampling.{name}": value for name, value in changes.items()}))
 
 
+def test_the_drafter_is_one_that_is_offered(context: Context) -> None:
+    assert context.choices(form_values(context)).drafter == "/nowhere/eagle"
+    assert context.choices(form_values(context, drafter="/nowhere/eagle")).drafter == "/nowhere/eagle"
+    assert context.choices(form_values(context, method="autoregressive")).drafter is None
+    with pytest.raises(SettingError, match="does not offer the drafter"):
+        context.choices(form_values(context, drafter="someone/else"))
+
+
 def test_a_prompt_keeps_its_own_white_space(context: Context) -> None:
     assert context.choices(form_values(context, prompt="  def f():\n")).prompt == "  def f():\n"
 

@@ -106,6 +106,7 @@ def test_the_request_says_what_the_form_said(context: Context) -> None:
         ({"method": "medusa"}, "no Medusa drafter"),
         ({"target": "/etc/passwd"}, "does not offer"),
         ({"target": {"a": 1}}, "does not offer"),
+        ({"drafter": "/etc"}, "does not offer the drafter"),
     ],
 )
 def test_a_visitors_mistake_is_one_sentence_and_reaches_no_runner(
@@ -175,14 +176,25 @@ def test_two_visitors_never_share_an_id(context: Context) -> None:
 
 
 def test_another_target_brings_its_methods_presets_and_values(context: Context) -> None:
-    method, preset, *controls = handlers.apply_target(context, "large", "eagle2")
+    method, preset, drafter, *controls = handlers.apply_target(context, "large", "eagle2")
+    assert drafter["value"] == "someone/eagle"
     assert [name for _, name in method["choices"]] == ["autoregressive", "medusa", "eagle2"]
     assert method["value"] == "eagle2"
     assert [name for _, name in preset["choices"]] == ["paper"]
     values = dict(zip([item.name for item in context.fields], [update["value"] for update in controls], strict=True))
     assert (values["eagle2.total_tokens"], values["eagle2.depth"], values["eagle2.top_k"]) == (60, 5, 10)
-    method, *_ = handlers.apply_target(context, "tiny", "medusa")
+    method, _, drafter, *_ = handlers.apply_target(context, "tiny", "medusa")
     assert method["value"] == "eagle2", "the tiny target has no Medusa heads"
+    assert drafter["choices"] == ["/nowhere/eagle"], "the drafters of the method that takes its place"
+
+
+def test_the_drafters_follow_target_and_method(context: Context) -> None:
+    update = handlers.offer_drafters(context, "large", "eagle2")
+    assert (update["choices"], update["value"], update["visible"]) == (["someone/eagle"], "someone/eagle", True)
+    update = handlers.offer_drafters(context, "tiny", "autoregressive")
+    assert (update["choices"], update["value"], update["visible"]) == ([], None, False)
+    assert handlers.offer_drafters(context, "nonsense", "eagle2") == KEEP
+    assert handlers.offer_drafters(context, "tiny", ["eagle2"])["visible"] is False
 
 
 def test_a_preset_sets_the_generated_controls(context: Context) -> None:
@@ -190,7 +202,7 @@ def test_a_preset_sets_the_generated_controls(context: Context) -> None:
     small = dict(zip(names, handlers.apply_preset(context, "tiny", "small"), strict=True))
     assert small["eagle2.total_tokens"]["value"] == 8
     assert handlers.apply_preset(context, "tiny", "nonsense") == [KEEP] * len(names)
-    assert handlers.apply_target(context, "nonsense", "eagle2") == [KEEP] * (2 + len(names))
+    assert handlers.apply_target(context, "nonsense", "eagle2") == [KEEP] * (3 + len(names))
 
 
 def test_only_the_chosen_methods_controls_are_visible(context: Context) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import gradio as gr
 
-from explorer.config import load_targets
 from explorer.methods.registry import METHODS
+from explorer.target_presets import load_targets
 from explorer.ui.context import Context
 from explorer.ui.pages.explore import build_explore_page, prompt_examples
 from tests.support.page import make_context
