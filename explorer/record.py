@@ -183,8 +183,8 @@ def _draws(verdict: Verdict) -> list[DrawRecord]:
             prob=shorten(draw.prob),
             accepted=draw.accepted,
             threshold=_short(draw.threshold),
-            residual_mass=_short(draw.residual_mass),
-            residual_top=[] if draw.residual is None else _best_of(draw.residual),
+            residual_mass=None if draw.residual is None else shorten(draw.residual.mass),
+            residual_top=[] if draw.residual is None else _best_of(draw.residual.distribution()),
         )
         for draw in verdict.draws
     ]

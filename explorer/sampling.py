@@ -5,6 +5,7 @@ All randomness of a run comes from one generator, on the CPU, so that a seed mea
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -43,10 +44,7 @@ class Sampler:
             last = scores.topk(top_k, dim=-1).values[..., -1:]
             scores = scores.masked_fill(scores < last, -torch.inf)
         if top_p < 1:
-            ascending, order = scores.sort(dim=-1)
-            is_cut = ascending.softmax(dim=-1).cumsum(dim=-1) <= 1 - top_p
-            is_cut[..., -1] = False
-            scores = scores.masked_fill(is_cut.scatter(-1, order, is_cut), -torch.inf)
+            scores = scores.masked_fill(_outside_nucleus(scores, top_p), -torch.inf)
         return scores.softmax(dim=-1)
 
     def uniform(self) -> float:
@@ -79,3 +77,27 @@ class Sampler:
     def choose(self, logits: Tensor) -> int:
         """The target's own next token from one row of logits [V]: drawn from the warped row, else the argmax."""
         return self.draw(self.warp(logits)) if self.is_random else int(logits.argmax())
+
+
+def _outside_nucleus(scores: Tensor, top_p: float) -> Tensor:
+    """[..., V] True for the tokens that top_p takes out: the least likely ones.
+
+    On a CPU, sorting values without their indices and comparing with the last one kept takes a third of the time. Only
+    where equal scores lie on both sides of the edge do indices decide, and then as transformers' own sort puts them.
+    """
+    if scores.device.type == "cpu":
+        ascending = torch.from_numpy(np.sort(scores.numpy()))
+        num_cut = _is_cut(ascending, top_p).sum(dim=-1, keepdim=True)
+        is_below = scores < ascending.gather(-1, num_cut)
+        if torch.equal(is_below.sum(dim=-1, keepdim=True), num_cut):
+            return is_below
+    ascending, order = scores.sort(dim=-1)
+    is_cut = _is_cut(ascending, top_p)
+    return is_cut.scatter(-1, order, is_cut)
+
+
+def _is_cut(ascending: Tensor, top_p: float) -> Tensor:
+    """[..., V] of sorted scores, which top_p takes out; the best one always stays."""
+    is_cut = ascending.softmax(dim=-1).cumsum(dim=-1) <= 1 - top_p
+    is_cut[..., -1] = False
+    return is_cut

@@ -9,8 +9,8 @@ a difference of nearly equal numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -23,12 +23,30 @@ Outcome = Literal["root", "accepted", "rejected", "untried", "unreachable", "win
 NextKind = Literal["bonus", "recovered"]
 
 
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """What a rejection leaves of the target's distribution: ``weights`` [V] float64 without the tokens ``taken``.
+
+    total: the sum of what is left. mass: its share of what the round began with, the probability that it rejects.
+    """
+
+    weights: Tensor
+    taken: tuple[int, ...]
+    total: float
+    mass: float
+
+    def distribution(self) -> Tensor:
+        """[V] float64, summing to 1."""
+        left = self.weights / self.total
+        left[list(self.taken)] = 0
+        return left
+
+
 @dataclass(frozen=True)
 class Draw:
     """One acceptance test: ``prob`` is what the rule really used, ``uniform`` None where nothing was drawn.
 
-    After a rejection by chance, ``residual_mass`` is what the round left of the target's distribution (the
-    probability that it rejects) and ``residual`` [V] float64 that rest, made a distribution again.
+    residual: after a rejection by chance, what the next sibling, or at last the target's own token, is drawn from.
     """
 
     row: int
@@ -36,8 +54,7 @@ class Draw:
     prob: float
     accepted: bool
     threshold: float | None = None
-    residual_mass: float | None = None
-    residual: Tensor | None = field(default=None, repr=False, compare=False)
+    residual: Residual | None = None
 
 
 @dataclass(frozen=True)
@@ -99,21 +116,21 @@ def verify_rejection(
     path, draws = [0], list[Draw]()
     while True:
         here = path[-1]
-        target = _normalised(sampler.warp(logits[here]))
-        draft = None if dists is None or here not in dists else _normalised(dists[here])
-        accepted = None
-        for row in _drafted_children(tree, here):
-            prob, rest, mass = _round(target, draft, tokens[row])
+        target, draft = _normalised(sampler.warp(logits[here])), None if dists is None else dists.get(here)
+        children = _drafted_children(tree, here)
+        drafted = [tokens[row] for row in children]
+        rounds = _sampled_rounds(target, draft, drafted) if draft is not None else _point_rounds(target, drafted)
+        accepted, left = None, Residual(target, (), 1.0, 1.0)
+        for row, (prob, rest) in zip(children, rounds, strict=False):  # the last round need not be finished
             uniform = sampler.uniform()
             if uniform < prob:
                 accepted = row
                 draws.append(Draw(row, uniform, prob, True))
                 break
-            target = rest / mass
-            draft = None if draft is None else _without(draft, tokens[row])
-            draws.append(Draw(row, uniform, prob, False, residual_mass=mass, residual=target))
+            left = rest
+            draws.append(Draw(row, uniform, prob, False, residual=rest))
         if accepted is None:
-            return _verdict(tree, path, draws, sampler.draw(target))
+            return _verdict(tree, path, draws, sampler.draw(left.distribution()))
         path.append(accepted)
 
 
@@ -153,32 +170,44 @@ def is_finite(logits: Tensor) -> bool:
     return bool(torch.isfinite(logits.sum(dim=-1)).all())
 
 
-def _round(target: Tensor, draft: Tensor | None, token: int) -> tuple[float, Tensor, float]:
-    """(acceptance probability, what a rejection leaves of the target [V], its mass) for one child.
+def _point_rounds(target: Tensor, tokens: Sequence[int]) -> Iterator[tuple[float, Residual]]:
+    """(acceptance probability, what a rejection leaves) of each deterministic child, given those before it failed.
 
-    Where a rejection would leave nothing it has no probability, whatever rounding says: the child is accepted.
+    Where a rejection would leave nothing it has no probability, whatever rounding says: the child is accepted. What
+    is left is a sum of its parts and never 1 minus the rest, which would be noise where the rest is nearly all.
     """
-    if draft is None:
-        prob, rest = float(target[token]), target.clone()
-        rest[token] = 0
-    else:
+    others = target.clone()
+    others[list(tokens)] = 0
+    probs = [float(target[token]) if token not in tokens[:i] else 0.0 for i, token in enumerate(tokens)]
+    totals = [float(others.sum())]
+    for prob in reversed(probs):
+        totals.append(totals[-1] + prob)
+    before = totals.pop()
+    for i, prob in enumerate(probs):
+        total = totals.pop()
+        rest = Residual(target, tuple(tokens[: i + 1]), total, total / before)
+        yield (prob / before if total > 0 else 1.0), rest
+        before = total
+
+
+def _sampled_rounds(target: Tensor, dist: Tensor, tokens: Sequence[int]) -> Iterator[tuple[float, Residual]]:
+    """The same for children drawn from ``dist`` [V] without replacement."""
+    draft = _normalised(dist)
+    for token in tokens:
         if not draft[token] > 0:
             raise ValueError(f"token {token} cannot have been drawn: its draft distribution gives it no probability")
-        prob, rest = min(1.0, float(target[token] / draft[token])), (target - draft).clamp(min=0)
-    mass = float(rest.sum())
-    return (prob if mass > 0 else 1.0), rest, mass
+        ratio, rest = float(target[token] / draft[token]), (target - draft).clamp(min=0)
+        mass = float(rest.sum())
+        yield (min(1.0, ratio) if mass > 0 else 1.0), Residual(rest, (), mass, mass)
+        target = rest / mass
+        draft = draft.clone()
+        draft[token] = 0
+        draft /= draft.sum().clamp(min=torch.finfo(draft.dtype).tiny)  # no token may be left, then no child follows
 
 
 def _normalised(probs: Tensor) -> Tensor:
     wide = probs.cpu().double()
     return wide / wide.sum()
-
-
-def _without(draft: Tensor, token: int) -> Tensor:
-    """The distribution of the next sibling; zeros where no token is left to draw."""
-    rest = draft.clone()
-    rest[token] = 0
-    return rest / rest.sum().clamp(min=torch.finfo(rest.dtype).tiny)
 
 
 def _drafted_children(tree: DraftTree, row: int) -> list[int]:

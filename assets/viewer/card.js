@@ -27,10 +27,7 @@ function createCard(store) {
       const rank = model.rank[node] === null ? "" : ", rank " + (model.rank[node] + 1);
       add("target prob", bar(model.p[node], "target"), percent(model.p[node]) + rank);
     }
-    if (node < model.n && node && step.acc[node] !== null && step.acc[node] > 0 && step.acc[node] < 1) {
-      add("acceptance", bar(step.acc[node], "target"), percent(step.acc[node]));
-    }
-    if (step.draws[node]) add(...testOf(step.draws[node]));
+    if (step.draws[node]) drawTest(add, step.draws[node]);
     if (model.score[node] !== null && node && model.q[node] !== null) {
       add("path score", percent(Math.exp(model.score[node])), fine("ln " + model.score[node].toFixed(2)));
     }
@@ -39,13 +36,15 @@ function createCard(store) {
   }
 
   // How a test with a number ended: a draw against its probability, or a probability against its threshold.
-  function testOf([prob, uniform, threshold, isAccepted, mass]) {
+  function drawTest(add, [prob, uniform, threshold, isAccepted, mass]) {
     const word = isAccepted ? "accepted" : "rejected";
-    if (uniform === null) return ["threshold", percent(threshold), fine(percent(prob) + (isAccepted ? " is above: " : " is not above: ") + word)];
-    return ["draw", short(uniform) + (isAccepted ? " < " : " \u2265 ") + short(prob), fine(word + (mass === null ? "" : ", leaves " + percent(mass)))];
+    if (uniform === null) {
+      add("threshold", bar(threshold, "draft"), percent(threshold), fine(percent(prob) + ", " + word));
+      return;
+    }
+    add("acceptance", bar(prob, "target"), percent(prob));
+    add("draw", String(Number(uniform.toPrecision(3))), fine(word + (mass === null ? "" : ", leaves " + percent(mass))));
   }
-
-  function short(value) { return String(Number(value.toPrecision(3))); }
 
   // Left out where the details are a narrow band.
   function fine(text) { return el("span", { class: "dtx-fine" }, text); }

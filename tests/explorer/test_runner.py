@@ -94,13 +94,23 @@ def test_goldens_through_prompt_ids(runner, method):
 
 @pytest.mark.parametrize("method", PAIRS)
 def test_a_sampled_run_records_its_draws_and_repeats(runner, method):
+<<<<<<< ours
     wanted = request(method, sampling=Sampling(1.5, top_p=0.95, seed=5))
     trace, again = (finished(runner.run(wanted)) for _ in range(2))
+=======
+    wanted = request(method, sampling=Sampling(2.0, top_p=0.98, seed=5))
+    trace = finished(runner.run(wanted))
+    again = finished(runner.run(wanted))
+>>>>>>> theirs
     assert from_json(to_json(trace)) == trace
     assert [(s.tree, s.draws, s.emitted) for s in again.steps] == [(s.tree, s.draws, s.emitted) for s in trace.steps]
     assert trace.output.token_ids != finished(runner.run(request(method))).output.token_ids
     assert dataclasses.asdict(trace.sampling) == {
+<<<<<<< ours
         "temperature": 1.5, "top_p": 0.95, "top_k": 0, "seed": 5, "acceptance": "rejection",
+=======
+        "temperature": 2.0, "top_p": 0.98, "top_k": 0, "seed": 5, "acceptance": "rejection",
+>>>>>>> theirs
     }  # fmt: skip
     draws = [draw for step in trace.steps for draw in step.draws]
     assert all(draw.uniform is not None and draw.threshold is None for draw in draws)

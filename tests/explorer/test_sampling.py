@@ -39,6 +39,18 @@ def test_warped_probabilities_are_those_of_transformers(temperature: float, top_
     assert torch.equal(Sampler(Sampling(temperature, top_p, top_k)).warp(logits[4]), ours[4])  # one row alone
 
 
+@given(
+    st.lists(st.integers(-3, 3), min_size=1, max_size=30),
+    st.floats(0.01, 0.999),
+    st.integers(0, 8),
+)
+def test_edges_between_equal_logits_are_those_of_transformers(logits: list[int], top_p: float, top_k: int) -> None:
+    row = torch.tensor([logits], dtype=torch.float32)
+    scores = TopKLogitsWarper(top_k)(None, row) if top_k else row
+    expected = TopPLogitsWarper(top_p)(None, scores).softmax(dim=-1)
+    assert torch.equal(Sampler(Sampling(1.0, top_p, top_k)).warp(row), expected)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_short_logits_are_warped_in_float32(dtype: torch.dtype) -> None:
     logits = torch.randn(30, generator=torch.Generator().manual_seed(2)).to(dtype)

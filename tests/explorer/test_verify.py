@@ -135,10 +135,10 @@ def test_a_rejected_child_is_taken_out_and_the_rest_renormalised() -> None:
     ]
     assert [d.prob for d in verdict.draws] == pytest.approx([0.5, 0.4, 0.25])
     first, *others = verdict.draws
-    assert first.residual_mass == pytest.approx(0.5)
     assert first.residual is not None
-    assert first.residual.tolist() == pytest.approx([0, 0.4, 0.2, 0.4])
-    assert [d.residual_mass for d in others] == [None, None], "only a rejection leaves a residual"
+    assert first.residual.mass == pytest.approx(0.5)
+    assert first.residual.distribution().tolist() == pytest.approx([0, 0.4, 0.2, 0.4])
+    assert [d.residual for d in others] == [None, None], "only a rejection leaves a residual"
     assert verdict.accept_probs[1:3] == pytest.approx([0.5, 0.4])
     assert math.isnan(verdict.accept_probs[3])
     assert (verdict.next_token, verdict.next_kind) == (1, "bonus")
@@ -161,9 +161,9 @@ def test_a_sampled_child_is_accepted_by_the_ratio_and_leaves_the_positive_differ
     assert accepted.draws[0].prob == pytest.approx(0.5)
     assert (accepted.path, accepted.next_token, accepted.next_kind) == ((0, 1), 0, "bonus")
     rejected = reject(chain, logits, Fixed(0.51, 0.9), dists={0: draft})
-    assert rejected.draws[0].residual_mass == pytest.approx(0.4)
     assert rejected.draws[0].residual is not None
-    assert rejected.draws[0].residual.tolist() == pytest.approx([0, 0, 1])
+    assert rejected.draws[0].residual.mass == pytest.approx(0.4)
+    assert rejected.draws[0].residual.distribution().tolist() == pytest.approx([0, 0, 1])
     assert (rejected.path, rejected.next_token, rejected.next_kind) == ((0,), 2, "recovered")
     certain = reject(chain, logits.flip(-1), Fixed(1 - 2**-53, 0.0), dists={0: torch.tensor([0.3, 0.5, 0.2])})
     assert certain.draws[0].prob == 1.0, "min(1, 0.4 / 0.3)"
@@ -175,7 +175,7 @@ def test_a_second_sampled_sibling_meets_what_the_first_left_of_both_distribution
     verdict = reject(siblings, logs(target, *[[1.0, 0, 0]] * 2), Fixed(0.9, 0.9, 0.0), dists={0: draft})
     # after the first: p = (0, 0, 0.4) / 0.4, q = (0, 0.6, 0.4): token 1 has no chance, the residual is token 2
     assert [d.prob for d in verdict.draws] == pytest.approx([0.2, 0.0])
-    assert [d.residual_mass for d in verdict.draws] == pytest.approx([0.4, 0.6])
+    assert [d.residual.mass for d in verdict.draws if d.residual] == pytest.approx([0.4, 0.6])
     assert verdict.next_token == 2
 
 
@@ -187,6 +187,18 @@ def test_a_child_that_takes_all_probability_is_accepted_whatever_rounding_says()
         verdict = reject(chain, torch.stack([row, row]), Fixed(last, last), dists=dists)
         assert (verdict.path, verdict.next_token) == ((0, 1), 1)
         assert verdict.draws[0].prob == 1.0
+
+
+def test_what_is_left_after_nearly_everything_is_no_rounding_noise() -> None:
+    """1 - (0.7 + 0.3 - 1e-30) would be 0 or a rounding error; the sum of what is left is 1e-30."""
+    tree = DraftTree.from_lists([9, 0, 1], [-1, 0, 0])
+    row = torch.tensor([0.7, 0.3, 1e-30, 0.0]).log()
+    verdict = reject(tree, row.repeat(3, 1), Fixed(0.9, 1 - 2**-53, 0.5))
+    assert verdict.path == (0, 2), "the second child has all but 1e-30 / 0.3 of what is left"
+    assert verdict.draws[1].prob == 1.0
+    narrow = reject(DraftTree.from_lists([9, 0], [-1, 0]), row.repeat(2, 1), Fixed(0.8, 0.5))
+    assert narrow.draws[0].residual is not None
+    assert narrow.draws[0].residual.mass == pytest.approx(0.3)
 
 
 def test_equal_distributions_leave_nothing_to_reject() -> None:
@@ -220,10 +232,10 @@ def test_the_bonus_comes_from_the_warped_distribution() -> None:
 def test_half_precision_logits_are_judged_in_full() -> None:
     logits = logs([0.5, 0.2, 0.1, 0.2], *[[0.25] * 4] * 4)
     verdict = reject(THREE_CHILDREN, logits.bfloat16(), Fixed(0.99, 0.0, 0.0, 0.0))
-    residual = verdict.draws[0].residual
-    assert residual is not None
-    assert residual.dtype == torch.float64
-    assert float(residual.sum()) == pytest.approx(1, abs=1e-12)
+    assert verdict.draws[0].residual is not None
+    left = verdict.draws[0].residual.distribution()
+    assert left.dtype == torch.float64
+    assert float(left.sum()) == pytest.approx(1, abs=1e-12)
 
 
 @given(cases())
