@@ -72,6 +72,11 @@ class Target:
         """Tokens committed to the cache."""
         return self.cache.length
 
+    @property
+    def max_depth(self) -> int:
+        """Of a row in the next tree pass: deeper, the token after it would have no position in the context."""
+        return self.context_limit - 2 - self.length
+
     def start(self, capacity: int) -> None:
         """Forget everything and make room for ``capacity`` tokens (more are made when needed)."""
         self.cache = TreeCache(self._shape, capacity, self.dtype, self.device)

@@ -17,7 +17,12 @@ from explorer.trace import Output, from_json, to_json
 from explorer.trace_check import check_trace
 from tests.support.goldens import FOLDER, golden, golden_target
 
-PAIRS = {"eagle2": ("base_a", "eagle_bias"), "medusa": ("base_b", "medusa_b"), "autoregressive": ("base_a", None)}
+PAIRS = {
+    "eagle2": ("base_a", "eagle_bias"),
+    "medusa": ("base_b", "medusa_b"),
+    "lookahead": ("base_b", None),
+    "autoregressive": ("base_a", None),
+}
 
 
 def request(method="eagle2", **changes):
@@ -59,7 +64,7 @@ def test_a_run(runner, method):
         assert trace.baseline.output_equal is True and trace.baseline.first_divergence is None
         assert len(trace.baseline.ms_per_token) == len(trace.output.token_ids) - 1
         assert trace.stats.speedup == pytest.approx(trace.stats.tokens_per_second / trace.baseline.tokens_per_second)
-        assert trace.drafter.num_parameters > 0
+        assert trace.drafter.num_parameters > 0 if method != "lookahead" else trace.drafter is None
 
 
 @pytest.mark.parametrize("method", ["eagle2", "medusa"])
@@ -181,15 +186,17 @@ def test_numbers_that_are_not_finite_in_the_prompt_pass(runner, monkeypatch):
         list(runner.run(request()))
 
 
-def test_pairs_in_extra_are_tokens():
+def test_pairs_and_token_lists_in_extra_are_tokens():
     extra = {
         "heads": [[[5, 0.5], [6, 0.25]], []],
         "counts": [1, 2],
         "flag": True,
         "name": "x",
         "deep": {"a": [[7, 1.0]]},
+        "guess_tokens": [[8, 9], []],
+        "pool_size": 4,
     }
-    assert module._extra_ids(extra) == {5, 6, 7}
+    assert module._extra_ids(extra) == {5, 6, 7, 8, 9}
 
 
 def test_a_warm_up_changes_nothing(runner, monkeypatch):
