@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -32,9 +32,12 @@ class TargetFacts(Protocol):
 
 
 class LoadedDrafter(NamedTuple):
-    """A drafter on the target's device in the target's dtype, and what the record says of it."""
+    """A drafter on the target's device in the target's dtype, and what the record says of it.
 
-    module: nn.Module
+    ``module`` is what the method is given: a network, or for a draft model a whole target of its own.
+    """
+
+    module: Any
     record: DrafterRecord
 
 

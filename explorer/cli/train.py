@@ -14,8 +14,8 @@ from explorer.errors import SettingError
 if TYPE_CHECKING:
     from explorer.checkpoints.target import LoadedTarget
 
-HELP = "make drafters for a target: its own text, its features, Medusa heads, the EAGLE layer"
-STAGES = ("generate", "features", "medusa", "eagle", "all")
+HELP = "make drafters for a target: its own text, its features, Medusa heads, the EAGLE layer, a draft model"
+STAGES = ("generate", "features", "medusa", "eagle", "draft", "all")
 INTERRUPTED = 130
 # Heads are shallow and start near the identity, so they bear twice the step (axolotl's Medusa recipe: 2e-3).
 LEARNING_RATES = {"medusa": 2e-3, "eagle": 1e-3}
@@ -24,9 +24,9 @@ LEARNING_RATES = {"medusa": 2e-3, "eagle": 1e-3}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Stages, folders and sizes; a stage that is run again goes on where it stopped."""
     parser.description = f"{HELP}. Every stage resumes where it stopped when the same command is run again."
-    parser.add_argument("stage", choices=STAGES, help="what to make; medusa and eagle compute missing features first")
+    parser.add_argument("stage", choices=STAGES, help="what to make; the drafters compute missing features first")
     parser.add_argument("--work", type=Path, required=True, help="folder for text, features and checkpoints")
-    parser.add_argument("--out", type=Path, help="folder for medusa/ and eagle/ (default: --work/drafters)")
+    parser.add_argument("--out", type=Path, help="folder of the drafters' folders (default: --work/drafters)")
     parser.add_argument("--target", default=DEFAULT_TARGET, help="smollm2, a directory or a hub id")
     parser.add_argument("--dtype", default="auto", help="of the target while it writes and reads: auto, float32, bfloat16")
     parser.add_argument("--text", type=Path, action="append", default=[], help="text .npz or folder (repeatable)")
@@ -36,8 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, help="train on about this many tokens (default: all)")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--learning-rate", type=float, help="default: 0.002 for medusa, 0.001 for eagle")
-    parser.add_argument("--start-from", type=Path, help="medusa, eagle: a drafter folder to go on training")
+    parser.add_argument("--start-from", type=Path, help="a drafter folder to go on training")
     parser.add_argument("--draft-vocab", type=int, default=8192, help="eagle: tokens the drafter may propose")
+    parser.add_argument("--draft-layers", type=int, help="draft: layers taken from the target (default 2)")
+    parser.add_argument("--draft-mlp", type=int, help="draft: hidden units kept of each MLP (default 768)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="processor threads (default: torch's choice)")
 
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     target = load_target(args.target, dtype=args.dtype)
-    stages = ("generate", "medusa", "eagle") if args.stage == "all" else (args.stage,)
+    stages = ("generate", "medusa", "eagle", "draft") if args.stage == "all" else (args.stage,)
     try:
         for stage in stages:
             print(f"{stage}: {_run_stage(stage, args, target)}")
@@ -63,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    for name in ("num_tokens", "max_tokens", "epochs", "draft_vocab", "threads"):
+    for name in ("num_tokens", "max_tokens", "epochs", "draft_vocab", "draft_layers", "draft_mlp", "threads"):
         value = getattr(args, name)
         if value is not None and value < 1:
             raise SettingError(f"--{name.replace('_', '-')} is {value}; give a whole number of at least 1")
@@ -102,13 +104,20 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
         return args.work / "features"
     if stage == "medusa":
         return train_medusa(plan, target, MedusaOptions(), args.trees)
+    if stage == "draft":
+        from explorer.training.draft_model import DraftModelOptions
+        from explorer.training.run import train_draft_model
+
+        asked = {"num_layers": args.draft_layers, "intermediate_size": args.draft_mlp}
+        options = DraftModelOptions(**{name: value for name, value in asked.items() if value is not None})
+        return train_draft_model(plan, target, options)
     return train_eagle(plan, target, EagleOptions())
 
 
 def _shown(args: argparse.Namespace) -> list[str]:
     """The options that shape the result, without this machine's paths: what a card repeats."""
     shown = ["--work", "WORK", "--target", args.target, "--dtype", args.dtype, "--epochs", str(args.epochs), "--seed", str(args.seed)]
-    for name in ("learning_rate", "max_tokens"):
+    for name in ("learning_rate", "max_tokens", "draft_layers", "draft_mlp"):
         value = getattr(args, name)
         shown += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     if args.start_from is not None:

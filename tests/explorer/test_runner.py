@@ -20,6 +20,7 @@ from tests.support.goldens import FOLDER, golden, golden_target
 PAIRS = {
     "eagle2": ("base_a", "eagle_bias"),
     "medusa": ("base_b", "medusa_b"),
+    "draft_model": ("base_a", "medusa_c"),
     "lookahead": ("base_b", None),
     "autoregressive": ("base_a", None),
 }
@@ -28,7 +29,7 @@ PAIRS = {
 def request(method="eagle2", **changes):
     target, drafter = PAIRS[method]
     given = {"prompt": "Count the red cats"} if not {"prompt_ids", "messages"} & set(changes) else {}
-    settings = {"total_tokens": 12} if drafter else {}
+    settings = {"total_tokens": 12} if method in ("eagle2", "medusa") else {}
     values = {"target": str(FOLDER / target), "drafter": drafter and str(FOLDER / drafter), "settings": settings}
     return RunRequest(method, **(values | given | {"max_new_tokens": 24} | changes))
 
