@@ -182,7 +182,8 @@ def _show(value: object) -> str:
 class Sampling:
     """How tokens are chosen; ``acceptance`` None means greedy at temperature 0, else rejection.
 
-    ``top_p`` 1 and ``top_k`` 0 switch those filters off. Raises SettingError outside the allowed ranges.
+    ``top_p`` 1 and ``top_k`` 0 switch those filters off. Raises SettingError outside the allowed ranges and for rules
+    that make no sense at the temperature (rejection at temperature 0 does: it gives the greedy output).
     """
 
     temperature: float = 0.0
@@ -204,6 +205,10 @@ class Sampling:
                 raise SettingError(f"{name} must be {allowed}, not {_show(value)}")
         if self.acceptance is not None and self.acceptance not in ACCEPTANCES:
             raise SettingError(f"acceptance must be one of {', '.join(ACCEPTANCES)}, not {_show(self.acceptance)}")
+        if self.acceptance == "greedy" and not self.is_greedy:
+            raise SettingError("greedy acceptance takes the argmax: set temperature 0, or choose rejection")
+        if self.acceptance == "typical" and self.is_greedy:
+            raise SettingError("typical acceptance needs a temperature above 0, 0.7 for instance; at 0 choose greedy")
 
     @property
     def is_greedy(self) -> bool:

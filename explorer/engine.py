@@ -11,12 +11,13 @@ from torch import Tensor
 from explorer.clock import Clock
 from explorer.config import Sampling
 from explorer.errors import PromptError, SettingError
-from explorer.methods.base import Draft, Method
+from explorer.methods.base import Draft, Method, check_acceptance
 from explorer.record import StepFacts, build_step
 from explorer.sampling import Sampler
 from explorer.target import Target
 from explorer.trace import PrefillTimes, Step, StepTimes
-from explorer.verify import Verdict, is_finite, verify_greedy
+from explorer.tree import DraftTree
+from explorer.verify import Verdict, is_finite, verify_greedy, verify_rejection, verify_typical
 
 _ROOM = 64  # cache rows beyond the output that the first allocation leaves for a tree; more are made when needed
 
@@ -32,8 +33,6 @@ class DecodeOptions:
     def __post_init__(self) -> None:
         if self.max_new_tokens < 1:
             raise SettingError(f"max_new_tokens must be at least 1, not {self.max_new_tokens}")
-        if not self.sampling.is_greedy or self.sampling.rule != "greedy":
-            raise SettingError("only greedy decoding is available: use temperature 0 and acceptance greedy")
 
 
 class Decoding:
@@ -44,12 +43,14 @@ class Decoding:
     """
 
     def __init__(self, target: Target, method: Method, prompt_ids: list[int], options: DecodeOptions) -> None:
+        check_acceptance(method, options.sampling)
         self._target = target
         self._method = method
         self._options = options
         self._prompt_ids = prompt_ids
         self._budget = min(options.max_new_tokens, target.context_limit - len(prompt_ids))
         self._clock = Clock(target.device)
+        self._sampler = Sampler(options.sampling)
         self._root_logits = torch.empty(0)  # [V] the row that chose the current root
         self.prefill_ms = PrefillTimes(target=0.0, drafter=None)
         self.output: list[int] = []
@@ -77,11 +78,10 @@ class Decoding:
         if not is_finite(output.logits):
             self.stop = "non_finite"
             return
-        sampler = Sampler(self._options.sampling)
-        drafter_ms = self._method.start(self._prompt_ids, output, sampler)
+        drafter_ms = self._method.start(self._prompt_ids, output, self._sampler)
         self.prefill_ms = PrefillTimes(target=target_ms, drafter=drafter_ms)
         self._root_logits = output.logits[0]
-        self._emit([sampler.choose(output.logits[0])], output.logits)
+        self._emit([self._sampler.choose(output.logits[0])], output.logits)
 
     def steps(self) -> Iterator[Step]:
         """One record per step until a stop; dropping the generator leaves ``stop`` None."""
@@ -104,7 +104,7 @@ class Decoding:
         if not is_finite(output.logits):
             self.stop = "non_finite"
             return None
-        verdict = verify_greedy(tree, output.logits)
+        verdict = self._judge(draft, tree, output.logits)
         prefix_len, emitted = target.length, self._cut(verdict)
         judging_ms = clock.lap()
         target.commit(verdict.path[: len(emitted)])  # the last emitted token is the next root, not yet in the cache
@@ -118,6 +118,15 @@ class Decoding:
         self._root_logits = output.logits[verdict.path[-1]]
         self._emit(emitted, output.logits[list(verdict.path)])
         return replace(step, ms=replace(step.ms, record=clock.lap()))
+
+    def _judge(self, draft: Draft, tree: DraftTree, logits: Tensor) -> Verdict:
+        """The acceptance rule that the run's sampling names."""
+        if self._options.sampling.rule == "greedy":
+            return verify_greedy(tree, logits)
+        if self._options.sampling.rule == "typical":
+            settings = self._method.settings
+            return verify_typical(tree, logits, self._sampler, settings.threshold, settings.alpha)
+        return verify_rejection(tree, logits, self._sampler, draft.dists())
 
     def _fit(self, draft: Draft) -> tuple[Draft, str | None]:
         """Leave out rows too deep for the context; says why where that, or the method itself, leaves the root alone."""

@@ -19,6 +19,12 @@ PLAIN_SENTENCES = {
     "context_limit": "the context is nearly full",
     "no_draft": "the drafter had nothing to propose",
 }
+RULE_LABELS = {"typical": "typical (not distribution-preserving)"}
+RULE_SENTENCES = {
+    "greedy": "a draft is accepted if it is the target's first choice: the output is that of plain greedy decoding",
+    "rejection": "a draft is accepted by chance, such that the output is distributed as the target's own samples",
+    "typical": "a draft is accepted if the target finds it plausible: not distribution-preserving",
+}
 # controls, line and paragraph separators, zero-width space, byte order mark, every bidirectional control
 _INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
@@ -56,6 +62,11 @@ def percent(probability: float | None) -> str:
     if 0 < value < 0.01:
         return "<0.01 %"
     return f"{value:.0f} %" if value >= 10 else f"{value:.2g} %"
+
+
+def rule_label(acceptance: str) -> str:
+    """The name of an acceptance rule as every screen shows it: the one that changes the distribution says so."""
+    return RULE_LABELS.get(acceptance, acceptance)
 
 
 def depths(parents: list[int]) -> list[int]:
@@ -164,6 +175,8 @@ def _untried_reason(facts: _Facts, row: int) -> str:
 
 def _unreachable_reason(facts: _Facts, row: int) -> str:
     tree, ancestor = facts.step.tree, facts.stop[row]
+    if (draw := facts.draws.get(row)) is not None:
+        return f"It {'passes' if draw.accepted else 'fails'} the test, but another path was chosen above it."
     state = "rejected" if tree.state[ancestor] == "rejected" else "not taken"
     return f"Never tested: it hangs below {quote(facts.vocab, tree.token[ancestor])}, which was {state}."
 
@@ -192,12 +205,13 @@ def miss_class(step: Step) -> str | None:
     """Which way the draft missed the token the target chose where the walk ended; None where it missed nothing.
 
     pruned: drafted there, cut by the rerank. elsewhere: drafted at the same depth under another parent. outranked:
-    in the drafter's list, beyond its top-k. sampled: drafted there, but the draw went otherwise. not_drafted: else.
+    in the drafter's list, beyond its top-k. sampled: drafted there, or by a drafter that draws, but the draw went
+    otherwise. not_drafted: else.
     """
     if step.next_kind == "bonus":
         return None
     end, token = step.path[-1], step.next_token
-    if token in _tokens_below(end, step.tree.parent, step.tree.token):
+    if _is_drafted_at_end(step):
         return "sampled"
     if _is_pruned(step):
         return "pruned"
@@ -205,7 +219,14 @@ def miss_class(step: Step) -> str | None:
     drafted = zip(step.tree.token, step.tree.role, level, strict=True)
     if any(t == token and role == "draft" and depth == level[end] + 1 for t, role, depth in drafted):
         return "elsewhere"
-    return "not_drafted" if step.next_draft_rank is None else "outranked"
+    if step.next_draft_rank is None:
+        return "not_drafted"
+    return "sampled" if step.extra.get("sampled") is True else "outranked"
+
+
+def _is_drafted_at_end(step: Step) -> bool:
+    """True where the target's own token had been drafted, and rejected, right where the walk ended."""
+    return step.next_token in _tokens_below(step.path[-1], step.tree.parent, step.tree.token)
 
 
 def _is_pruned(step: Step) -> bool:
@@ -223,8 +244,9 @@ def miss_clause(step: Step) -> str | None:
     if kind is None:
         return None
     rank = None if step.next_draft_rank is None else step.next_draft_rank + 1
+    drawn = f"was number {rank} in the drafter's list here, but the drafter drew otherwise"
     return {
-        "sampled": "was drafted here, but the draw went otherwise",
+        "sampled": "was drafted here, but the draw went otherwise" if _is_drafted_at_end(step) else drawn,
         "pruned": "was drafted here, but the rerank pruned it",
         "elsewhere": "was drafted at this depth, but on another branch",
         "outranked": f"was number {rank} in the drafter's list here, too low to be drafted",

@@ -82,7 +82,7 @@ def build_step(facts: StepFacts, ms: StepTimes) -> Step:
         next_prob=seen.next_prob,
         next_draft_rank=draft.rank_of(kept[verdict.path[-1]], verdict.next_token) if draft.rank_of else None,
         emitted=facts.emitted,
-        extra=draft.extra or {},
+        extra=(draft.extra or {}) | ({} if draft.draft_dists is None else {"sampled": True}),
         plain_reason=facts.plain_reason,
         ms=ms,
     )
@@ -179,19 +179,30 @@ def _draws(verdict: Verdict) -> list[DrawRecord]:
     return [
         DrawRecord(
             row=draw.row,
-            uniform=draw.uniform,
-            prob=None if math.isnan(draw.prob) else shorten(draw.prob),
+            uniform=_short(draw.uniform),
+            prob=shorten(draw.prob),
             accepted=draw.accepted,
-            threshold=draw.threshold,
-            residual_mass=draw.residual_mass,
-            residual_top=[(token, shorten(prob)) for token, prob in draw.residual_top],
+            threshold=_short(draw.threshold),
+            residual_mass=_short(draw.residual_mass),
+            residual_top=[] if draw.residual is None else _best_of(draw.residual),
         )
         for draw in verdict.draws
     ]
 
 
+def _best_of(probs: Tensor) -> list[tuple[int, float]]:
+    """The favourites of a distribution [V], best first, equal ones by id; only tokens it can give."""
+    top = probs.topk(min(NUM_TOP, len(probs)))
+    found = sorted(zip((-top.values).tolist(), top.indices.tolist(), strict=True))
+    return [(token, shorten(-value)) for value, token in found if value]
+
+
 def _optional(values: Iterable[float]) -> list[float | None]:
     return [None if math.isnan(value) else shorten(value) for value in values]
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else shorten(value)
 
 
 def shorten(value: float) -> float:

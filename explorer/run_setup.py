@@ -12,7 +12,7 @@ from explorer.config import TargetPreset, resolve
 from explorer.engine import DecodeOptions
 from explorer.errors import PromptError, SettingError
 from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source, method_class
-from explorer.methods.base import Method
+from explorer.methods.base import Method, check_acceptance
 from explorer.runner_events import Notice, RunRequest, Status
 from explorer.text import prompt_from_ids, render_prompt
 from explorer.trace import DrafterRecord, PromptRecord
@@ -33,7 +33,7 @@ class Run:
 
 def check_request(request: RunRequest) -> DecodeOptions:
     """Refuse what can be refused before a model is loaded."""
-    method_class(request)
+    check_acceptance(method_class(request), request.sampling)
     given = [name for name in ("prompt", "messages", "prompt_ids") if getattr(request, name) is not None]
     if len(given) != 1:
         raise PromptError(f"give exactly one of prompt, messages and prompt ids, not {' and '.join(given) or 'none'}")
@@ -63,9 +63,18 @@ def prepare_run(
         drafter = models.drafter(request.method, source)
     module, record = drafter or (None, None)
     method = method_class(request)(models.target, module, settings)
-    for notice in [*notices, *method.notices]:
+    for notice in [*notices, *method.notices, *_context_notice(request, method, len(prompt.token_ids))]:
         yield Notice(notice)
     return Run(request, options, models, method, record, dataclasses.asdict(method.settings), prompt)
+
+
+def _context_notice(request: RunRequest, method: Method, num_prompt: int) -> list[str]:
+    """What to expect where a run may go beyond the positions that its drafter was trained on."""
+    trained = method.trained_context
+    reached = min(num_prompt + request.max_new_tokens, method.target.context_limit)
+    if trained is None or reached <= trained:
+        return []
+    return [f"the drafter was trained on {trained} tokens, this run may reach {reached}: beyond, it guesses worse"]
 
 
 def _resolve_settings(request: RunRequest, preset: TargetPreset, device_type: str) -> tuple[Any, list[str]]:

@@ -70,6 +70,8 @@ class Runner:
 def _measure_baseline(run: Run) -> Generator[Event, None, Lane]:
     """Decode plainly to the end; progress at most every PROGRESS_SECONDS, so that a screen does not slow it down."""
     yield BaselineProgress(0, run.request.max_new_tokens)
+    plain = dataclasses.replace(run.options.sampling, acceptance=None)  # the target's own sampling, whatever the rule
+    run = dataclasses.replace(run, options=dataclasses.replace(run.options, sampling=plain))
     decoding = warm_decoding(run, Autoregressive(run.models.target, None, NoSettings()))
     decoding.prefill()
     ms_per_token, told = list[float](), time.monotonic()

@@ -20,6 +20,11 @@ class Sampler:
         self.sampling = sampling
         self.generator = torch.Generator().manual_seed(sampling.seed)
 
+    @property
+    def is_random(self) -> bool:
+        """True where tokens are drawn: a drafter may sample then. Greedy decoding and typical acceptance draw none."""
+        return self.sampling.rule == "rejection" and not self.sampling.is_greedy
+
     def warp(self, logits: Tensor) -> Tensor:
         """[..., V] logits to [..., V] float32 probabilities: temperature, then top_k, then top_p; greedy: one-hot.
 
@@ -60,6 +65,17 @@ class Sampler:
         token = int(torch.searchsorted(cdf, torch.tensor(self.uniform() * total, dtype=torch.float64), right=True))
         return min(token, int(torch.searchsorted(cdf, cdf[-1])))  # rounding never passes the last possible token
 
+    def draw_distinct(self, probs: Tensor, count: int) -> list[int]:
+        """Up to ``count`` different tokens from [V], one after the other without replacement.
+
+        Fewer where fewer are possible: a filtered distribution may hold less than a tree has room for.
+        """
+        rest, tokens = probs.cpu().double().clone(), list[int]()
+        for _ in range(min(count, int((rest > 0).sum()))):
+            tokens.append(self.draw(rest))
+            rest[tokens[-1]] = 0
+        return tokens
+
     def choose(self, logits: Tensor) -> int:
-        """The target's own next token from one row of logits [V]: drawn from the warped row; greedy: the argmax."""
-        return int(logits.argmax()) if self.sampling.is_greedy else self.draw(self.warp(logits))
+        """The target's own next token from one row of logits [V]: drawn from the warped row, else the argmax."""
+        return self.draw(self.warp(logits)) if self.is_random else int(logits.argmax())

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from explorer.config import ACCEPTANCES
 from explorer.errors import TraceError
 
 if TYPE_CHECKING:
-    from explorer.trace import GhostColumns, Step, Trace, TreeColumns
+    from explorer.trace import DrawRecord, GhostColumns, Step, Trace, TreeColumns
 
 ROLES = ("root", "draft", "window")
 STATES = ("root", "accepted", "rejected", "untried", "unreachable", "window")
@@ -28,6 +29,7 @@ ROUNDING = 1e-5  # float32 softmax values may exceed 1 by rounding
 def check_trace(trace: Trace) -> None:
     """Raise TraceError for the first field that contradicts another."""
     _words(trace.stop, STOPS, "stop")
+    _words(trace.sampling.acceptance, ACCEPTANCES, "sampling.acceptance")
     _check_vocab(trace)
     _ids(trace.prompt.token_ids, "prompt.token_ids")
     _check_prefill(trace)
@@ -139,6 +141,7 @@ def _check_ghosts(ghosts: GhostColumns, num_rows: int, where: str) -> None:
 
 
 def _check_draws(step: Step, where: str) -> None:
+    tested = set[int]()
     for i, draw in enumerate(step.draws):
         here = f"{where}.draws[{i}]"
         if not 0 < draw.row < len(step.tree):
@@ -146,6 +149,26 @@ def _check_draws(step: Step, where: str) -> None:
         for name in ("uniform", "prob", "threshold", "residual_mass"):
             _probabilities(getattr(draw, name), f"{here}.{name}")
         _check_top(draw.residual_top, f"{here}.residual_top")
+        _check_outcome(draw, step.tree.state[draw.row], here)
+        if draw.row in tested:
+            _fail(f"{here}.row", f"row {draw.row} is tested twice")
+        tested.add(draw.row)
+
+
+def _check_outcome(draw: DrawRecord, state: str, where: str) -> None:
+    """A test ends as its numbers say, and the row's state says how it ended."""
+    verdict = "accepted" if draw.accepted else "rejected"
+    off_path = ("untried", "unreachable") if draw.accepted else ("unreachable",)  # typical tests more than one path
+    if state not in (verdict, *(off_path if draw.threshold is not None else ())):
+        _fail(f"{where}.accepted", f"{str(draw.accepted).lower()} contradicts the row's state {state!r}")
+    if draw.prob is not None and draw.uniform is not None:
+        distance = draw.prob - draw.uniform  # above 0 where the draw accepts
+    elif draw.prob is not None and draw.threshold is not None:
+        distance = draw.prob - draw.threshold
+    else:
+        return
+    if (-distance if draw.accepted else distance) > ROUNDING:
+        _fail(f"{where}.accepted", f"{str(draw.accepted).lower()} contradicts the probability {draw.prob}")
 
 
 def _check_top(top: Iterable[tuple[int, float]], where: str) -> None:

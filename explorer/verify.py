@@ -1,17 +1,22 @@
-"""Acceptance rules: the drafted rows and the target's logits in, a Verdict out. Pure functions.
+"""Acceptance rules: the drafted rows and the target's logits in, a Verdict out.
 
 Every rule walks from the root: it tests the children of the current row in row order and descends into the one it
-accepts. Where none is accepted, or the walk ends at a leaf, the target's own token follows.
+accepts. Where none is accepted, or the walk ends at a leaf, the target's own token follows. The rules keep no state;
+what is random comes from the sampler they are given. Probabilities are float64 on the CPU from here on: a residual is
+a difference of nearly equal numbers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from explorer.sampling import Sampler
 from explorer.tree import DRAFT, WINDOW, DraftTree
 
 Outcome = Literal["root", "accepted", "rejected", "untried", "unreachable", "window"]
@@ -20,7 +25,11 @@ NextKind = Literal["bonus", "recovered"]
 
 @dataclass(frozen=True)
 class Draw:
-    """One acceptance test: ``prob`` is what the rule really used, ``uniform`` None where nothing was drawn."""
+    """One acceptance test: ``prob`` is what the rule really used, ``uniform`` None where nothing was drawn.
+
+    After a rejection by chance, ``residual_mass`` is what the round left of the target's distribution (the
+    probability that it rejects) and ``residual`` [V] float64 that rest, made a distribution again.
+    """
 
     row: int
     uniform: float | None
@@ -28,7 +37,7 @@ class Draw:
     accepted: bool
     threshold: float | None = None
     residual_mass: float | None = None
-    residual_top: tuple[tuple[int, float], ...] = ()
+    residual: Tensor | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -59,26 +68,84 @@ def verify_greedy(tree: DraftTree, logits: Tensor) -> Verdict:
     choices = logits.argmax(dim=-1).tolist()
     tokens = tree.token_list
     path, draws = [0], list[Draw]()
-    accept_probs = [float("nan")] * len(tree)
     while True:
         tested = _drafted_children(tree, path[-1])
         wanted = choices[path[-1]]
         accepted = next((row for row in tested if tokens[row] == wanted), None)
-        for row in tested:
-            accept_probs[row] = float(row == accepted)
-            draws.append(Draw(row=row, uniform=None, prob=accept_probs[row], accepted=row == accepted))
+        draws += [Draw(row, None, float(row == accepted), row == accepted) for row in tested]
         if accepted is None:
             break
         path.append(accepted)
-    return Verdict(
-        path=tuple(path),
-        accepted_tokens=tuple(tokens[row] for row in path[1:]),
-        outcomes=_outcomes(tree, path, {draw.row for draw in draws}),
-        accept_probs=tuple(accept_probs),
-        draws=tuple(draws),
-        next_token=choices[path[-1]],
-        next_kind="recovered" if tested else "bonus",
-    )
+    return _verdict(tree, path, draws, choices[path[-1]])
+
+
+def verify_rejection(
+    tree: DraftTree, logits: Tensor, sampler: Sampler, dists: Mapping[int, Tensor] | None = None
+) -> Verdict:
+    """Rejection sampling: the tokens are distributed as the target's own samples, whatever was drafted.
+
+    With p the target's warped distribution after a row and q what a child x was drawn from, x is accepted with
+    probability min(1, p(x) / q(x)); a rejection leaves p := max(0, p - q), divided by its sum, and q := q without x,
+    divided by its sum, for the next sibling. Where no child is accepted the next token is drawn from the p that is
+    left, after a leaf from p itself. logits: [N, V]. dists: row -> q [V] of its children, which were drawn without
+    replacement in row order. A row that is not in it has deterministic children: each q is all on its child, so that
+    x is accepted with probability p(x) and a rejection takes x out of p.
+
+    Chains (one child a row): speculative sampling, arXiv 2211.17192, algorithm 1, and arXiv 2302.01318. Sampled
+    siblings: multi-round, EAGLE branch v1 eagle/model/utils.py evaluate_posterior; recursive rejection sampling,
+    arXiv 2402.14160. Deterministic siblings: EAGLE main, same place; SpecInfer, arXiv 2305.09781, with q = 1.
+    """
+    tokens = tree.token_list
+    path, draws = [0], list[Draw]()
+    while True:
+        here = path[-1]
+        target = _normalised(sampler.warp(logits[here]))
+        draft = None if dists is None or here not in dists else _normalised(dists[here])
+        accepted = None
+        for row in _drafted_children(tree, here):
+            prob, rest, mass = _round(target, draft, tokens[row])
+            uniform = sampler.uniform()
+            if uniform < prob:
+                accepted = row
+                draws.append(Draw(row, uniform, prob, True))
+                break
+            target = rest / mass
+            draft = None if draft is None else _without(draft, tokens[row])
+            draws.append(Draw(row, uniform, prob, False, residual_mass=mass, residual=target))
+        if accepted is None:
+            return _verdict(tree, path, draws, sampler.draw(target))
+        path.append(accepted)
+
+
+def verify_typical(tree: DraftTree, logits: Tensor, sampler: Sampler, threshold: float, alpha: float) -> Verdict:
+    """Typical acceptance: takes what the target finds plausible. Not distribution-preserving.
+
+    With p the target's warped distribution after a row and H its entropy in nats, a child x passes if
+    p(x) > min(threshold, alpha * exp(-H)). Of the paths whose rows all pass the longest is taken, among equals the
+    one with the larger product of p, then the first. Nothing is drawn: the next token is the argmax. logits: [N, V].
+
+    Medusa, arXiv 2401.10774, section 2.3.1, and medusa/model/utils.py evaluate_posterior as its generation loop calls
+    it (``fast``; threshold 0.09, alpha 0.3). Rows that pass off the chosen path have an ``accept_prob`` of 1.
+    """
+    tokens, roles = tree.token_list, tree.roles.tolist()
+    passing = {0: (0, 0.0)}  # row -> (depth, sum of log p) for rows with nothing but passing rows above
+    after: dict[int, tuple[Tensor, float]] = {}  # row -> (p, its threshold)
+    draws = list[Draw]()
+    for row, parent in enumerate(tree.parent_list):
+        if row == 0 or roles[row] != DRAFT or parent not in passing:
+            continue
+        if parent not in after:
+            probs = sampler.warp(logits[parent])
+            entropy = -(probs * (probs + 1e-5).log()).sum()
+            after[parent] = (probs, min(threshold, alpha * float(torch.exp(-entropy))))
+        probs, least = after[parent]
+        prob = float(probs[tokens[row]])
+        draws.append(Draw(row, None, prob, prob > least, threshold=least))
+        if prob > least:
+            depth, likelihood = passing[parent]
+            passing[row] = (depth + 1, likelihood + math.log(prob))
+    best = max(passing, key=lambda row: (*passing[row], -row))
+    return _verdict(tree, tree.path_to(best), draws, int(logits[best].argmax()))
 
 
 def is_finite(logits: Tensor) -> bool:
@@ -86,13 +153,56 @@ def is_finite(logits: Tensor) -> bool:
     return bool(torch.isfinite(logits.sum(dim=-1)).all())
 
 
+def _round(target: Tensor, draft: Tensor | None, token: int) -> tuple[float, Tensor, float]:
+    """(acceptance probability, what a rejection leaves of the target [V], its mass) for one child.
+
+    Where a rejection would leave nothing it has no probability, whatever rounding says: the child is accepted.
+    """
+    if draft is None:
+        prob, rest = float(target[token]), target.clone()
+        rest[token] = 0
+    else:
+        if not draft[token] > 0:
+            raise ValueError(f"token {token} cannot have been drawn: its draft distribution gives it no probability")
+        prob, rest = min(1.0, float(target[token] / draft[token])), (target - draft).clamp(min=0)
+    mass = float(rest.sum())
+    return (prob if mass > 0 else 1.0), rest, mass
+
+
+def _normalised(probs: Tensor) -> Tensor:
+    wide = probs.cpu().double()
+    return wide / wide.sum()
+
+
+def _without(draft: Tensor, token: int) -> Tensor:
+    """The distribution of the next sibling; zeros where no token is left to draw."""
+    rest = draft.clone()
+    rest[token] = 0
+    return rest / rest.sum().clamp(min=torch.finfo(rest.dtype).tiny)
+
+
 def _drafted_children(tree: DraftTree, row: int) -> list[int]:
     return [child for child in tree.children(row) if tree.roles[child] == DRAFT]
 
 
-def _outcomes(tree: DraftTree, path: list[int], tested: set[int]) -> tuple[Outcome, ...]:
-    """The state of each row, given the accepted path and the rows that were tested."""
-    on_path = set(path)
+def _verdict(tree: DraftTree, path: Sequence[int], draws: Sequence[Draw], next_token: int) -> Verdict:
+    """The whole verdict from the accepted path, the tests in their order, and the target's own token."""
+    accept_probs = [math.nan] * len(tree)
+    for draw in draws:
+        accept_probs[draw.row] = draw.prob if draw.threshold is None else float(draw.accepted)
+    return Verdict(
+        path=tuple(path),
+        accepted_tokens=tuple(tree.token_list[row] for row in path[1:]),
+        outcomes=_outcomes(tree, set(path), {draw.row for draw in draws if not draw.accepted}),
+        accept_probs=tuple(accept_probs),
+        draws=tuple(draws),
+        next_token=next_token,
+        next_kind="recovered" if any(tree.roles[child] == DRAFT for child in tree.children(path[-1])) else "bonus",
+    )
+
+
+def _outcomes(tree: DraftTree, on_path: set[int], failed: set[int]) -> tuple[Outcome, ...]:
+    """The state of each row, given the accepted path and the rows that failed their test."""
     outcomes: list[Outcome] = []
     for row, (parent, role) in enumerate(zip(tree.parent_list, tree.roles.tolist(), strict=True)):
         if row == 0:
@@ -101,8 +211,8 @@ def _outcomes(tree: DraftTree, path: list[int], tested: set[int]) -> tuple[Outco
             outcomes.append("window")
         elif row in on_path:
             outcomes.append("accepted")
-        elif row in tested:
-            outcomes.append("rejected")
+        elif parent not in on_path:
+            outcomes.append("unreachable")
         else:
-            outcomes.append("untried" if parent in on_path else "unreachable")
+            outcomes.append("rejected" if row in failed else "untried")
     return tuple(outcomes)

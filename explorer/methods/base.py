@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from torch import Tensor
 
+from explorer.config import Sampling
+from explorer.errors import SettingError
 from explorer.sampling import Sampler
 from explorer.tree import DraftTree
 from explorer.verify import Verdict
@@ -48,6 +50,14 @@ class Draft(NamedTuple):
         """The rows the target verifies."""
         return self.considered if self.kept is None else self.considered.keep(self.kept)
 
+    def dists(self) -> dict[int, Tensor]:
+        """Row of ``tree()`` -> the distribution [V] that its children were drawn from; absent where they were not."""
+        if self.draft_dists is None:
+            return {}
+        new_row = {old: new for new, old in enumerate(self.kept_rows())}
+        pairs = zip(self.dist_rows, self.draft_dists, strict=True)
+        return {new_row[row]: dist for row, dist in pairs if row in new_row}
+
 
 @dataclass(frozen=True)
 class NoSettings:
@@ -55,17 +65,23 @@ class NoSettings:
 
 
 class Method(ABC):
-    """One way to draft. ``Settings`` is a frozen dataclass of explorer.config settings."""
+    """One way to draft. ``Settings`` is a frozen dataclass of explorer.config settings.
+
+    acceptances: the rules it can be verified by; with typical come the settings ``threshold`` and ``alpha``.
+    trained_context: positions the drafter was trained on, None where there is no such bound.
+    """
 
     name: ClassVar[str]
     label: ClassVar[str]
     needs_drafter: ClassVar[bool] = False
     Settings: ClassVar[type] = NoSettings
+    acceptances: ClassVar[tuple[str, ...]] = ("greedy", "rejection")
 
     def __init__(self, target: Target, drafter: Any, settings: Any) -> None:
         self.target = target
         self.drafter = drafter
         self.settings = settings  # as resolved: a method that clamps them keeps what it uses
+        self.trained_context: int | None = None
         self.notices: list[str] = []  # what was clamped to this target and drafter, in words
 
     @abstractmethod
@@ -79,3 +95,10 @@ class Method(ABC):
     @abstractmethod
     def update(self, verdict: Verdict, output: TargetOutput) -> None:
         """Learn what was accepted; ``output`` has one row per row of the verified tree."""
+
+
+def check_acceptance(method: Method | type[Method], sampling: Sampling) -> None:
+    """Refuse an acceptance rule that a method's drafts cannot be verified by, with SettingError."""
+    if sampling.rule not in method.acceptances:
+        allowed = " or ".join(method.acceptances)
+        raise SettingError(f"{method.name} has no {sampling.rule} acceptance: choose {allowed}, or leave it out")

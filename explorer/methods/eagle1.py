@@ -1,11 +1,13 @@
 """EAGLE-1: drafts on features in a static tree; every node has its own candidates (arXiv 2401.15077, section 4.1).
 
+Greedy runs take a node's best candidates; at a temperature they are drawn from its warped distribution without
+replacement, one after the other, and the distribution goes to the verifier with them (`eagle/model/cnets.py`, sample).
 Source of the tree: `eagle/model/choices.py` of SafeAILab/EAGLE, branch v1 (25 nodes, though it is called 63 there).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,11 +18,12 @@ from explorer.methods.base import Draft
 from explorer.methods.eagle_base import EagleMethod
 from explorer.methods.static_tree import StaticTree
 from explorer.presets import load_tree, tree_names
+from explorer.sampling import Sampler
 from explorer.tree import DraftTree
 
 if TYPE_CHECKING:
     from explorer.models.eagle_layer import EagleDrafter
-    from explorer.target import Target
+    from explorer.target import Target, TargetOutput
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,29 @@ class Eagle1Settings:
     tree: str = setting("eagle1-25", kind="choice", choices=tree_names, help="static tree of candidate ranks")
 
 
+@dataclass
+class _Filled:
+    """The static tree of N rows as far as it is filled; rows a sampled parent had no token for stay absent."""
+
+    tokens: Tensor  # [N] target ids
+    probs: Tensor  # [N]
+    present: set[int] = field(default_factory=lambda: {0})
+    logprobs: dict[int, Tensor] = field(default_factory=dict)  # row -> [draft vocabulary] after it
+    dists: dict[int, Tensor] = field(default_factory=dict)  # row -> [V] that its children were drawn from
+
+    def put(self, rows: list[int], tokens: Tensor, probs: Tensor) -> None:
+        """Give tokens to ``rows``."""
+        self.tokens[rows], self.probs[rows] = tokens, probs
+        self.present.update(rows)
+
+
 class Eagle1(EagleMethod):
     """Fill a static tree level by level; only nodes with children are forwarded."""
 
     name = "eagle1"
     label = "EAGLE-1"
     Settings = Eagle1Settings
+    _sampler: Sampler  # of the run under way
 
     def __init__(self, target: Target, drafter: EagleDrafter, settings: Eagle1Settings) -> None:
         super().__init__(target, drafter, settings)
@@ -51,37 +71,68 @@ class Eagle1(EagleMethod):
         self._levels = [[row for row in inner if depths[row] == depth] for depth in range(1, max(depths))]
         self._children = {row: shape.children(row) for row in inner}
 
+    def start(self, prompt_ids: list[int], output: TargetOutput, sampler: Sampler) -> float | None:
+        """Read all prompt pairs but the last, whose token is the first root."""
+        self._sampler = sampler
+        return super().start(prompt_ids, output, sampler)
+
     def _grow(self, root: int, hidden: Tensor) -> Draft:
         """Each level reads the nodes of the one above and fills the rows below them."""
         num_rows, length = len(self._static.parents), self._cache.length
-        tokens, probs = torch.zeros(num_rows, dtype=torch.int64), torch.full((num_rows,), float("nan"))
-        tokens[0] = root
-        features, expanded, drafted = {0: hidden}, dict[int, Tensor](), list[int]()
-        self._fill([0], hidden[None], tokens, probs, expanded)
+        filled = _Filled(torch.zeros(num_rows, dtype=torch.int64), torch.full((num_rows,), float("nan")))
+        filled.tokens[0] = root
+        features, drafted = {0: hidden}, list[int]()
+        self._fill([0], hidden[None], filled)
         passes_ms = [self._clock.lap()]
-        for level, rows in enumerate(self._levels):
+        for level, inner in enumerate(self._levels):
+            rows = [row for row in inner if row in filled.present]
+            if not rows:
+                break
             drafted += rows
             above = torch.stack([features[self._static.parents[row]] for row in rows])
-            predicted = self._forward_level(tokens[rows], above, self._mask[rows][:, drafted], length + level)
+            slots = self._mask[rows][:, drafted]
+            predicted = self._forward_level(filled.tokens[rows], above, slots, length + level)
             features.update(zip(rows, predicted, strict=True))
-            self._fill(rows, predicted, tokens, probs, expanded)
+            self._fill(rows, predicted, filled)
             passes_ms.append(self._clock.lap())
-        tree = DraftTree.from_lists(tokens.tolist(), self._static.parents, draft_probs=probs.tolist())
+        return self._draft(filled, passes_ms)
+
+    def _draft(self, filled: _Filled, passes_ms: list[float]) -> Draft:
+        """The rows that have a token, with what they were drawn from."""
+        rows = sorted(filled.present)
+        tree = DraftTree.from_lists(filled.tokens.tolist(), self._static.parents, draft_probs=filled.probs.tolist())
+        dist_rows = [i for i, row in enumerate(rows) if row in filled.dists]
 
         def rank_of(row: int, token: int) -> int | None:
-            return self._rank(expanded.get(row), token)
+            return self._rank(filled.logprobs.get(rows[row]), token)
 
-        return Draft(tree, passes_ms=passes_ms, rank_of=rank_of)
+        return Draft(
+            tree if len(rows) == len(tree) else tree.keep(rows),
+            draft_dists=torch.stack([filled.dists[rows[i]] for i in dist_rows]) if dist_rows else None,
+            dist_rows=dist_rows,
+            passes_ms=passes_ms,
+            rank_of=rank_of,
+        )
 
-    def _fill(
-        self, rows: list[int], hidden: Tensor, tokens: Tensor, probs: Tensor, expanded: dict[int, Tensor]
-    ) -> None:
-        """Write the children of ``rows`` into tokens [N] and probs [N], by rank in each row's own order."""
+    def _fill(self, rows: list[int], hidden: Tensor, filled: _Filled) -> None:
+        """Give the children of ``rows`` their tokens: by rank in each row's own order, or drawn from it."""
         logprobs = self._log_softmax(hidden)
+        filled.logprobs.update(zip(rows, logprobs, strict=True))
+        if self._sampler.is_random:
+            for row, scores in zip(rows, logprobs, strict=True):
+                self._draw(row, scores, filled)
+            return
         ranks = [[self._static.ranks[child - 1] for child in self._children[row]] for row in rows]
         best = logprobs.topk(1 + max(map(max, ranks)), dim=-1)
         candidates, values = self.drafter.to_target(best.indices).cpu(), best.values.exp().cpu()
         for i, row in enumerate(rows):
-            expanded[row] = logprobs[i]
-            tokens[self._children[row]] = candidates[i, ranks[i]]
-            probs[self._children[row]] = values[i, ranks[i]]
+            filled.put(self._children[row], candidates[i, ranks[i]], values[i, ranks[i]])
+
+    def _draw(self, row: int, logprobs: Tensor, filled: _Filled) -> None:
+        """Draw the children of one row from its warped distribution over the target's vocabulary."""
+        own = self._sampler.warp(logprobs)
+        dist = torch.zeros(self.target.vocab_size)
+        dist[self.drafter.to_target(torch.arange(len(own), device=own.device)).cpu()] = own.cpu()
+        drawn = torch.tensor(self._sampler.draw_distinct(dist, len(self._children[row])))
+        filled.put(self._children[row][: len(drawn)], drawn, dist[drawn])
+        filled.dists[row] = dist

@@ -32,6 +32,7 @@ class EagleMethod(Method):
         from explorer.models.packed import pack, pack_linears
 
         super().__init__(target, drafter, settings)
+        self.trained_context = drafter.config.max_position_embeddings
         pack_linears(drafter)
         is_full = drafter.config.draft_vocab_size is None  # then its head is the target's
         self._head = target.head if is_full else pack(drafter.head_layer())

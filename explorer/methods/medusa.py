@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from explorer.clock import Clock
-from explorer.config import setting
+from explorer.config import ACCEPTANCES, setting
 from explorer.methods.base import Draft, Method
 from explorer.methods.static_tree import StaticTree
 from explorer.models.medusa_heads import MedusaHeads
@@ -27,10 +27,14 @@ _NUM_SHOWN = 10  # candidates a head that the record keeps, the published trees'
 
 @dataclass(frozen=True)
 class MedusaSettings:
-    """A static tree of ranks and how much of it is used."""
+    """A static tree of ranks and how much of it is used; the published thresholds of typical acceptance."""
 
     tree: str = setting("mc_sim_7b_63", kind="choice", choices=tree_names, help="static tree of candidate ranks")
     total_tokens: int = setting(64, kind="int", min=2, max=512, step=1, help="rows verified, root included")
+    threshold: float = setting(0.09, kind="float", min=0, max=1, step=0.01, help="typical acceptance: never asks more")
+    alpha: float = setting(
+        0.3, kind="float", min=0, max=1, step=0.01, help="typical acceptance: share of exp(-entropy)"
+    )
 
 
 class Medusa(Method):
@@ -40,6 +44,7 @@ class Medusa(Method):
     label = "Medusa"
     needs_drafter = True
     Settings = MedusaSettings
+    acceptances = ACCEPTANCES
 
     def __init__(self, target: Target, drafter: MedusaHeads, settings: MedusaSettings) -> None:
         super().__init__(target, drafter, settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -113,6 +114,51 @@ def test_kv_after_a_run_equals_a_fresh_prompt_pass(name: str) -> None:
     torch.testing.assert_close(held, target.cache.committed(), atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_a_seed_decides_a_sampled_run(name: str) -> None:
+    target = tiny_target()
+    method = build(name, target)
+
+    def outputs(seed: int) -> tuple[list[int], list[Any]]:
+        decoding, steps = run(target, method, PROMPT, 25, sampling=Sampling(1.0, seed=seed))
+        return decoding.output, [(step.tree, step.draws) for step in steps]
+
+    first = outputs(3)
+    torch.rand(5)  # other users of torch's own generator do not matter
+    assert outputs(3) == first
+    assert outputs(4)[0] != first[0]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_rejection_at_temperature_zero_gives_the_greedy_output(name: str) -> None:
+    target = tiny_target()
+    decoding, _ = run(target, build(name, target), PROMPT, 30, sampling=Sampling(acceptance="rejection"))
+    assert decoding.output == greedy(target, PROMPT, 30)
+
+
+@pytest.mark.parametrize("room", [1, 2, 5])
+@pytest.mark.parametrize("name", METHODS)
+def test_sampled_runs_meet_budgets_and_limits(name: str, room: int) -> None:
+    target = tiny_target(max_position_embeddings=32)
+    method = build(name, target)
+    for seed in range(3):
+        options = {"sampling": Sampling(1.0, seed=seed)}
+        decoding, _ = run(target, method, PROMPT, room, **options)
+        assert (len(decoding.output), decoding.stop) == (room, "max_new_tokens")
+        decoding, steps = run(target, method, [(5 * i) % VOCAB for i in range(32 - room)], 50, **options)
+        assert (len(decoding.output), decoding.stop) == (room, "context_limit")
+        assert all(len(step.draws) >= len(step.path) - 1 for step in steps)
+
+
+def test_typical_runs_draw_nothing() -> None:
+    target = tiny_target()
+    sampled = Sampling(0.7, acceptance="typical")
+    outputs = [run(target, build("medusa", target), PROMPT, 20, sampling=replace(sampled, seed=s)) for s in (0, 1)]
+    assert outputs[0][0].output == outputs[1][0].output
+    for step in outputs[0][1]:
+        assert all(draw.uniform is None and draw.threshold is not None for draw in step.draws)
+
+
 def test_runs_do_not_leak_into_each_other() -> None:
     target = tiny_target()
     method = build("eagle2", target)
@@ -146,5 +192,5 @@ def test_impossible_prompts_and_options_are_refused_in_words() -> None:
         Decoding(target, method, [-1], DecodeOptions(5))
     with pytest.raises(SettingError, match="at least 1"):
         DecodeOptions(0)
-    with pytest.raises(SettingError, match="greedy"):
-        DecodeOptions(5, Sampling(temperature=0.7))
+    with pytest.raises(SettingError, match="autoregressive has no typical acceptance: choose greedy or rejection"):
+        Decoding(target, method, [1], DecodeOptions(5, Sampling(0.7, acceptance="typical")))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from explorer import insight
+from explorer.config import ACCEPTANCES
 from explorer.insight import row_sentences
 from explorer.trace import DrawRecord, GhostColumns, Label, Step, StepTimes, TreeColumns
 from tests.support.traces import make_trace
@@ -83,6 +84,20 @@ def test_typical_reasons_name_the_threshold() -> None:
     assert found[2] == "Rejected: its target probability is below the threshold 0.09."
 
 
+def test_typical_reasons_of_rows_that_were_tested_off_the_path() -> None:
+    draws = [DrawRecord(1, None, 0.9, True, 0.09), DrawRecord(3, None, 0.4, True, 0.09)]
+    assert reasons(make_step(draws=draws))[3] == "It passes the test, but another path was chosen above it."
+    draws[1] = DrawRecord(3, None, 0.01, False, 0.09)
+    assert reasons(make_step(draws=draws))[3] == "It fails the test, but another path was chosen above it."
+
+
+def test_the_rule_that_changes_the_distribution_says_so_wherever_it_is_named() -> None:
+    assert insight.rule_label("rejection") == "rejection"
+    assert insight.rule_label("typical") == "typical (not distribution-preserving)"
+    assert set(insight.RULE_SENTENCES) == set(ACCEPTANCES)
+    assert insight.RULE_SENTENCES["typical"].endswith("not distribution-preserving")
+
+
 def test_untried_says_which_sibling_was_first_or_that_it_passed() -> None:
     step = make_step()
     state = [*step.tree.state[:2], "untried", *step.tree.state[3:]]
@@ -112,6 +127,10 @@ def test_miss_classes_are_exclusive_and_in_order() -> None:
     other_ghost = GhostColumns([6], [2], [0.1], [-3.0], [0.4])
     assert insight.miss_class(replace(step, ghosts=other_ghost)) == "not_drafted"
     assert insight.miss_class(replace(step, next_token=4)) == "sampled"
+    assert insight.miss_class(replace(step, next_draft_rank=0, extra={"sampled": True})) == "sampled"
+    assert insight.miss_class(replace(step, extra={"sampled": True})) == "not_drafted", (
+        "it is not in the drafter's list"
+    )
     assert insight.miss_class(replace(step, next_kind="bonus")) is None
     assert insight.miss_class(replace(step, next_token=2)) == "not_drafted", "another depth is another position"
 
@@ -119,9 +138,11 @@ def test_miss_classes_are_exclusive_and_in_order() -> None:
 def test_every_miss_class_has_its_clause() -> None:
     step = make_step()
     variants = [step, replace(step, next_draft_rank=11), replace(step, next_token=3), replace(step, next_token=4)]
+    variants.append(replace(step, next_draft_rank=0, extra={"sampled": True}))
     clauses = {insight.miss_clause(variant) for variant in variants}
     assert len(clauses) == len(variants)
     assert "was number 12 in the drafter's list here, too low to be drafted" in clauses
+    assert "was number 1 in the drafter's list here, but the drafter drew otherwise" in clauses
 
 
 def test_step_sentences() -> None:
@@ -178,7 +199,7 @@ def test_percent(value: float | None, shown: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["eagle2", "medusa", "lookahead", "draft_model", "autoregressive"])
-@pytest.mark.parametrize("acceptance", ["greedy", "rejection"])
+@pytest.mark.parametrize("acceptance", ACCEPTANCES)
 def test_every_row_of_every_method_has_a_sentence(method: str, acceptance: str) -> None:
     trace = make_trace(method, 8, 40, acceptance=acceptance)
     for step in trace.steps:

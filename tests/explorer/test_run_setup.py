@@ -42,7 +42,7 @@ def store():
         ({"max_new_tokens": 0}, SettingError, "at least 1"),
         ({"max_new_tokens": -3}, SettingError, "at least 1"),
         ({"max_new_tokens": 2.5}, SettingError, "whole number"),
-        ({"sampling": Sampling(temperature=0.7)}, SettingError, "greedy"),
+        ({"sampling": Sampling(0.7, acceptance="typical")}, SettingError, "eagle2 has no typical acceptance"),
         ({"dtype": "float8"}, DeviceError, "float8"),
         ({"device": "toaster"}, DeviceError, "toaster"),
     ],

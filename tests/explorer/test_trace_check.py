@@ -61,6 +61,17 @@ CASES = {
     "ghost_count": (_set("steps", 1, "num_pruned", to=0), r"num_pruned"),
     "draw_row": (_set("steps", 1, "draws", 0, "row", to=14), r"draws\[0\]\.row"),
     "draw_prob": (_set("steps", 1, "draws", 0, "uniform", to=7), r"draws\[0\]\.uniform"),
+    "draw_outcome": (_set("steps", 1, "draws", 0, "accepted", to=lambda a: not a), r"draws\[0\]\.accepted.*state"),
+    "draw_chance": (
+        _set("steps", 1, "draws", 0, "uniform", to=1.0 if VALID["steps"][1]["draws"][0]["accepted"] else 0.0),
+        r"draws\[0\]\.accepted.*contradicts the probability",
+    ),
+    "draw_threshold": (
+        _set("steps", 1, "draws", 0, to=lambda d: d | {"uniform": None, "threshold": 1.0 if d["accepted"] else 0.0}),
+        r"draws\[0\]\.accepted.*contradicts the probability",
+    ),
+    "draw_twice": (_set("steps", 1, "draws", to=lambda d: [*d, d[0]]), r"draws\[\d+\]\.row: row \d+ is tested twice"),
+    "acceptance": (_set("sampling", "acceptance", to="hopeful"), r"sampling\.acceptance"),
     "next_kind": (_set("steps", 1, "next_kind", to="gift"), r"next_kind"),
     "plain_reason": (_set("steps", 1, "plain_reason", to="lazy"), r"plain_reason"),
     "next_rank": (_set("steps", 1, "next_draft_rank", to=-2), r"next_draft_rank"),
@@ -111,4 +122,18 @@ def test_trees_far_beyond_any_setting_are_refused() -> None:
     for column in tree.values():
         column += [column[-1]] * MAX_ROWS
     with pytest.raises(TraceError, match=rf"steps\[0\]\.tree: at most {MAX_ROWS} rows"):
+        from_json(json.dumps(raw))
+
+
+def test_typical_tests_may_lie_off_the_path() -> None:
+    raw = json.loads(to_json(make_trace(steps=5, rows=20, acceptance="typical")))
+    from_json(json.dumps(raw))
+    for step in raw["steps"]:
+        for row, state in enumerate(step["tree"]["state"]):
+            if state == "unreachable":
+                test = {"row": row, "uniform": None, "prob": 0.5, "threshold": 0.1, "accepted": True}
+                step["draws"].append(test | {"residual_mass": None, "residual_top": []})
+    from_json(json.dumps(raw))
+    raw["steps"][0]["draws"][-1]["threshold"] = None
+    with pytest.raises(TraceError, match=r"contradicts the row's state 'unreachable'"):
         from_json(json.dumps(raw))

@@ -1,17 +1,23 @@
-"""Greedy verification against the plainest reading of the rule: follow the argmax while it was drafted."""
+"""The acceptance rules: greedy against its plainest reading, rejection and typical test by test.
+
+That the law of the output is right is computed in test_lossless.py.
+"""
 
 from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from explorer.config import Sampling
+from explorer.sampling import Sampler
 from explorer.tree import DRAFT, ROOT, WINDOW, DraftTree
-from explorer.verify import is_finite, verify_greedy
+from explorer.verify import Verdict, is_finite, verify_greedy, verify_rejection, verify_typical
 
 VOCAB = 7
 
@@ -89,3 +95,180 @@ def test_non_finite_logits_are_noticed() -> None:
         broken = logits.clone()
         broken[1, 2] = bad
         assert not is_finite(broken)
+
+
+class Fixed(Sampler):
+    """A sampler whose uniforms are given; temperature 1 unless said otherwise."""
+
+    def __init__(self, *uniforms: float, sampling: Sampling = Sampling(1.0)) -> None:  # noqa: B008  frozen
+        super().__init__(sampling)
+        self.left = list(uniforms)
+
+    def uniform(self) -> float:
+        return self.left.pop(0)
+
+
+def logs(*rows: list[float]) -> Tensor:
+    """Logits whose softmax is these probabilities."""
+    return torch.tensor(rows).log()
+
+
+THREE_CHILDREN = DraftTree.from_lists([9, 0, 1, 2, 3], [-1, 0, 0, 0, 2])
+
+
+def reject(tree: DraftTree, logits: Tensor, sampler: Sampler, **dists: object) -> Verdict:
+    verdict = verify_rejection(tree, logits, sampler, **dists)  # type: ignore[arg-type]
+    assert all(0 <= draw.prob <= 1 for draw in verdict.draws)
+    return verdict
+
+
+def test_a_rejected_child_is_taken_out_and_the_rest_renormalised() -> None:
+    logits = logs([0.5, 0.2, 0.1, 0.2], *[[0.25] * 4] * 4)
+    sampler = Fixed(0.51, 0.39, 0.0, 0.4)
+    verdict = reject(THREE_CHILDREN, logits, sampler)
+    assert verdict.path == (0, 2, 4)
+    assert verdict.outcomes == ("root", "rejected", "accepted", "untried", "accepted")
+    assert [(d.row, d.uniform, d.accepted) for d in verdict.draws] == [
+        (1, 0.51, False),
+        (2, 0.39, True),
+        (4, 0.0, True),
+    ]
+    assert [d.prob for d in verdict.draws] == pytest.approx([0.5, 0.4, 0.25])
+    first, *others = verdict.draws
+    assert first.residual_mass == pytest.approx(0.5)
+    assert first.residual is not None
+    assert first.residual.tolist() == pytest.approx([0, 0.4, 0.2, 0.4])
+    assert [d.residual_mass for d in others] == [None, None], "only a rejection leaves a residual"
+    assert verdict.accept_probs[1:3] == pytest.approx([0.5, 0.4])
+    assert math.isnan(verdict.accept_probs[3])
+    assert (verdict.next_token, verdict.next_kind) == (1, "bonus")
+    assert not sampler.left
+
+
+def test_after_the_last_rejection_the_next_token_comes_from_the_residual() -> None:
+    logits = logs([0.5, 0.2, 0.1, 0.2], *[[0.25] * 4] * 4)
+    verdict = reject(THREE_CHILDREN, logits, Fixed(0.99, 0.99, 0.99, 0.0))
+    assert verdict.path == (0,)
+    assert [d.prob for d in verdict.draws] == pytest.approx([0.5, 0.4, 1 / 3])
+    assert (verdict.next_token, verdict.next_kind) == (3, "recovered")
+    assert verdict.outcomes[4] == "unreachable"
+
+
+def test_a_sampled_child_is_accepted_by_the_ratio_and_leaves_the_positive_difference() -> None:
+    chain = DraftTree.from_lists([9, 0], [-1, 0])
+    logits, draft = logs([0.3, 0.3, 0.4], [0.2, 0.3, 0.5]), torch.tensor([0.6, 0.4, 0.0])
+    accepted = reject(chain, logits, Fixed(0.49, 0.1), dists={0: draft})
+    assert accepted.draws[0].prob == pytest.approx(0.5)
+    assert (accepted.path, accepted.next_token, accepted.next_kind) == ((0, 1), 0, "bonus")
+    rejected = reject(chain, logits, Fixed(0.51, 0.9), dists={0: draft})
+    assert rejected.draws[0].residual_mass == pytest.approx(0.4)
+    assert rejected.draws[0].residual is not None
+    assert rejected.draws[0].residual.tolist() == pytest.approx([0, 0, 1])
+    assert (rejected.path, rejected.next_token, rejected.next_kind) == ((0,), 2, "recovered")
+    certain = reject(chain, logits.flip(-1), Fixed(1 - 2**-53, 0.0), dists={0: torch.tensor([0.3, 0.5, 0.2])})
+    assert certain.draws[0].prob == 1.0, "min(1, 0.4 / 0.3)"
+
+
+def test_a_second_sampled_sibling_meets_what_the_first_left_of_both_distributions() -> None:
+    siblings = DraftTree.from_lists([9, 0, 1], [-1, 0, 0])
+    target, draft = [0.1, 0.3, 0.6], torch.tensor([0.5, 0.3, 0.2])
+    verdict = reject(siblings, logs(target, *[[1.0, 0, 0]] * 2), Fixed(0.9, 0.9, 0.0), dists={0: draft})
+    # after the first: p = (0, 0, 0.4) / 0.4, q = (0, 0.6, 0.4): token 1 has no chance, the residual is token 2
+    assert [d.prob for d in verdict.draws] == pytest.approx([0.2, 0.0])
+    assert [d.residual_mass for d in verdict.draws] == pytest.approx([0.4, 0.6])
+    assert verdict.next_token == 2
+
+
+def test_a_child_that_takes_all_probability_is_accepted_whatever_rounding_says() -> None:
+    chain = DraftTree.from_lists([9, 1], [-1, 0])
+    row = torch.tensor([-200.0, 0.0, -200.0])  # the softmax rounds to one-hot
+    last = 1 - 2**-53
+    for dists in ({}, {0: torch.tensor([0.0, 1.0, 0.0])}):
+        verdict = reject(chain, torch.stack([row, row]), Fixed(last, last), dists=dists)
+        assert (verdict.path, verdict.next_token) == ((0, 1), 1)
+        assert verdict.draws[0].prob == 1.0
+
+
+def test_equal_distributions_leave_nothing_to_reject() -> None:
+    probs = torch.rand(50, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    for token in range(50):
+        chain = DraftTree.from_lists([9, token], [-1, 0])
+        verdict = reject(chain, probs.log().repeat(2, 1), Fixed(0.99999, 0.5), dists={0: probs})
+        assert verdict.path == (0, 1)
+
+
+def test_an_impossible_child_is_never_accepted() -> None:
+    tree = DraftTree.from_lists([9, 0, 0, 1], [-1, 0, 0, 0])  # a repeated sibling has no mass left either
+    verdict = reject(tree, logs([0.5, 0.0, 0.5], *[[1.0, 0, 0]] * 3), Fixed(0.7, 0.0, 0.0, 0.0))
+    assert [d.prob for d in verdict.draws] == pytest.approx([0.5, 0.0, 0.0])
+    assert (verdict.path, verdict.next_token) == ((0,), 2)
+
+
+def test_a_child_outside_its_own_distribution_is_a_bug_of_the_method() -> None:
+    chain = DraftTree.from_lists([9, 1], [-1, 0])
+    with pytest.raises(ValueError, match="token 1 cannot have been drawn"):
+        reject(chain, torch.zeros(2, 3), Fixed(0.5, 0.5), dists={0: torch.tensor([0.5, 0.0, 0.5])})
+
+
+def test_the_bonus_comes_from_the_warped_distribution() -> None:
+    logits = torch.tensor([[2.0, 1.9, 1.8, -9.0]])
+    sampling = Sampling(2.0, top_k=2)
+    drawn = {reject(DraftTree.root_only(9), logits, Fixed(u, sampling=sampling)).next_token for u in (0.0, 0.3, 0.999)}
+    assert drawn == {0, 1}
+
+
+def test_half_precision_logits_are_judged_in_full() -> None:
+    logits = logs([0.5, 0.2, 0.1, 0.2], *[[0.25] * 4] * 4)
+    verdict = reject(THREE_CHILDREN, logits.bfloat16(), Fixed(0.99, 0.0, 0.0, 0.0))
+    residual = verdict.draws[0].residual
+    assert residual is not None
+    assert residual.dtype == torch.float64
+    assert float(residual.sum()) == pytest.approx(1, abs=1e-12)
+
+
+@given(cases())
+def test_rejection_at_temperature_zero_is_greedy(case: tuple[DraftTree, Tensor]) -> None:
+    tree, logits = case
+    greedy = verify_greedy(tree, logits)
+    verdict = verify_rejection(tree, logits, Sampler(Sampling(acceptance="rejection")))
+    assert (verdict.path, verdict.next_token, verdict.next_kind) == (greedy.path, greedy.next_token, greedy.next_kind)
+
+
+def typical(tree: DraftTree, logits: Tensor, threshold: float = 0.09, alpha: float = 0.3) -> Verdict:
+    return verify_typical(tree, logits, Sampler(Sampling(1.0, acceptance="typical")), threshold, alpha)
+
+
+def test_typical_takes_the_longest_path_of_plausible_rows() -> None:
+    # root -> 1 (passes, likely), 2 (passes, less likely) -> 4 (passes), 3 (fails) -> 5
+    tree = DraftTree.from_lists([9, 0, 1, 2, 0, 0], [-1, 0, 0, 0, 2, 3])
+    logits = logs([0.6, 0.3, 0.02, 0.08], *[[0.7, 0.1, 0.1, 0.1]] * 5)
+    verdict = typical(tree, logits)
+    assert verdict.path == (0, 2, 4)
+    assert verdict.outcomes == ("root", "untried", "accepted", "rejected", "accepted", "unreachable")
+    assert [d.row for d in verdict.draws] == [1, 2, 3, 4], "a row below one that failed is not tested"
+    assert verdict.accept_probs[1:5] == (1.0, 1.0, 0.0, 1.0)
+    entropy = -sum(p * math.log(p + 1e-5) for p in (0.6, 0.3, 0.02, 0.08))
+    assert verdict.draws[0].threshold == pytest.approx(min(0.09, 0.3 * math.exp(-entropy)), rel=1e-5)
+    assert verdict.draws[0].prob == pytest.approx(0.6)
+    assert all(d.uniform is None for d in verdict.draws)
+    assert (verdict.next_token, verdict.next_kind) == (0, "bonus")
+
+
+def test_typical_prefers_the_likelier_of_two_equally_long_paths_then_the_first() -> None:
+    tree = DraftTree.from_lists([9, 0, 1], [-1, 0, 0])
+    assert typical(tree, logs([0.4, 0.6], [0.5, 0.5], [0.5, 0.5])).path == (0, 2)
+    assert typical(tree, logs([0.5, 0.5], [0.5, 0.5], [0.5, 0.5])).path == (0, 1)
+
+
+def test_typical_thresholds_are_settings() -> None:
+    tree = DraftTree.from_lists([9, 1], [-1, 0])
+    logits = logs([0.9, 0.1], [0.5, 0.5])
+    assert typical(tree, logits).path == (0, 1)
+    assert typical(tree, logits, threshold=0.11, alpha=1.0).path == (0,)
+    assert typical(tree, logits, threshold=0.11, alpha=0.05).path == (0, 1)
+
+
+def test_typical_after_a_failure_takes_the_argmax() -> None:
+    tree = DraftTree.from_lists([9, 1], [-1, 0])
+    verdict = typical(tree, logs([0.99, 0.01], [0.5, 0.5]))
+    assert (verdict.path, verdict.next_token, verdict.next_kind) == ((0,), 0, "recovered")

@@ -14,6 +14,8 @@ TESTED_ELSEWHERE = {
 # Test file -> what it tests, where that is more than one module.
 ACROSS_MODULES: dict[str, str] = {
     "tests/explorer/test_default_target.py": "every method against transformers' generate",
+    "tests/explorer/test_lossless.py": "sampling and verification: the exact law of what they give",
+    "tests/explorer/test_sampled_methods.py": "every method, sampled: the law of its output",
 }
 
 

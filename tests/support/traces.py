@@ -182,6 +182,9 @@ def _verify(rng: random.Random, kept: list[_Node], acceptance: str) -> _Walk:
 def _draw(rng: random.Random, row: int, prob: float, accepted: bool, acceptance: str) -> DrawRecord:
     if acceptance == "greedy":
         return DrawRecord(row, None, prob, accepted)
+    if acceptance == "typical":
+        least = rng.uniform(0, prob) if accepted else rng.uniform(prob, 1)
+        return DrawRecord(row, None, prob, accepted, least)
     uniform = rng.uniform(0, prob) if accepted else rng.uniform(prob, 1)
     if accepted:
         return DrawRecord(row, uniform, prob, True)

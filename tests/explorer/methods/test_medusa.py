@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from torch import Tensor
 
 from explorer.checkpoints.medusa import load_medusa
+from explorer.config import Sampling
 from explorer.methods.medusa import Medusa, MedusaSettings
+from explorer.sampling import Sampler
+from explorer.tree import DraftTree
+from explorer.verify import Verdict, verify_typical
 from tests.support.goldens import FOLDER, assert_static_run, golden, golden_target, replay
 
 
@@ -19,6 +24,22 @@ def test_every_greedy_round_equals_the_original(base: str, name: str) -> None:
     for run in runs:
         method = Medusa(target, heads, MedusaSettings("mc_sim_7b_63", 64))
         assert_static_run(target, method, figures, run)
+
+
+@pytest.mark.parametrize(("base", "name"), [("base_a", "medusa_a"), ("base_b", "medusa_b"), ("medusa_c", "medusa_c")])
+def test_every_typical_round_equals_the_original(base: str, name: str) -> None:
+    target = golden_target(base)
+    heads = load_medusa(str(FOLDER / name), target).module
+    figures, settings = golden(f"medusa__{name}"), MedusaSettings("mc_sim_7b_63", 64)
+    runs = [run for run in figures["runs"] if run["temperature"] > 0]
+    assert runs
+    for run in runs:
+        sampler = Sampler(Sampling(run["temperature"], acceptance="typical"))
+
+        def judge(tree: DraftTree, logits: Tensor, sampler: Sampler = sampler) -> Verdict:
+            return verify_typical(tree, logits, sampler, settings.threshold, settings.alpha)
+
+        assert_static_run(target, Medusa(target, heads, settings), figures, run, judge)
 
 
 def test_a_path_shorter_than_its_neighbours_is_never_padded() -> None:
