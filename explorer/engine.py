@@ -134,7 +134,8 @@ class Decoding:
         fitting = rows[draft.considered.depths[rows] <= self._target.max_depth]
         if len(fitting) < len(rows):
             return draft._replace(kept=fitting), "context_limit" if len(fitting) == 1 else None
-        return draft, "no_draft" if len(rows) == 1 and self._method.name != "autoregressive" else None
+        is_plain = len(rows) == 1 and self._method.name != "autoregressive"
+        return draft, (draft.plain_reason or "no_draft") if is_plain else None
 
     def _cut(self, verdict: Verdict) -> list[int]:
         """The tokens of a verdict that are kept: up to the first stop token, and never beyond the budget."""

@@ -91,6 +91,7 @@ class DraftModel(Method):
             dist_rows=range(len(dists)),
             passes_ms=passes_ms,
             rank_of=rank_of,
+            plain_reason="fallback" if not rows else None,
         )
 
     def update(self, verdict: Verdict, output: TargetOutput) -> None:

@@ -151,6 +151,7 @@ def test_beyond_its_context_nothing_is_drafted(limit: int) -> None:
     for draft, _, verdict in replay(target, method, PROMPT, 14):
         assert len(draft.tree()) - 1 == max(0, min(4, limit - target.length))
         assert drafter.length <= limit
+        assert draft.plain_reason == ("fallback" if target.length >= limit else None)
         output += [draft.tree().token_list[row] for row in verdict.path]
     assert output[:14] == expected
 
