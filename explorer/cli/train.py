@@ -38,8 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--learning-rate", type=float, help="default: 0.002 for medusa, 0.001 for eagle")
     parser.add_argument("--start-from", type=Path, help="a drafter folder to go on training")
     parser.add_argument("--draft-vocab", type=int, default=8192, help="eagle: tokens the drafter may propose")
-    parser.add_argument("--draft-layers", type=int, help="draft: layers taken from the target (default 2)")
-    parser.add_argument("--draft-mlp", type=int, help="draft: hidden units kept of each MLP (default 768)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="processor threads (default: torch's choice)")
 
@@ -65,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    for name in ("num_tokens", "max_tokens", "epochs", "draft_vocab", "draft_layers", "draft_mlp", "threads"):
+    for name in ("num_tokens", "max_tokens", "epochs", "draft_vocab", "threads"):
         value = getattr(args, name)
         if value is not None and value < 1:
             raise SettingError(f"--{name.replace('_', '-')} is {value}; give a whole number of at least 1")
@@ -108,16 +106,14 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
         from explorer.training.draft_model import DraftModelOptions
         from explorer.training.run import train_draft_model
 
-        asked = {"num_layers": args.draft_layers, "intermediate_size": args.draft_mlp}
-        options = DraftModelOptions(**{name: value for name, value in asked.items() if value is not None})
-        return train_draft_model(plan, target, options)
+        return train_draft_model(plan, target, DraftModelOptions())
     return train_eagle(plan, target, EagleOptions())
 
 
 def _shown(args: argparse.Namespace) -> list[str]:
     """The options that shape the result, without this machine's paths: what a card repeats."""
     shown = ["--work", "WORK", "--target", args.target, "--dtype", args.dtype, "--epochs", str(args.epochs), "--seed", str(args.seed)]
-    for name in ("learning_rate", "max_tokens", "draft_layers", "draft_mlp"):
+    for name in ("learning_rate", "max_tokens"):
         value = getattr(args, name)
         shown += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     if args.start_from is not None:

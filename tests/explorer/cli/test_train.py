@@ -27,8 +27,6 @@ def parse(*words: str) -> argparse.Namespace:
         ("--max-tokens", "-5"),
         ("--num-tokens", "0"),
         ("--draft-vocab", "0"),
-        ("--draft-layers", "0"),
-        ("--draft-mlp", "-1"),
         ("--threads", "0"),
         ("--learning-rate", "2"),
         ("--learning-rate", "nan"),
@@ -48,12 +46,12 @@ def test_a_missing_target_is_named(tmp_path: Path) -> None:
 
 def test_draft_stage(tmp_path: Path) -> None:
     write_corpus(tmp_path / "text" / "a.npz", tiny_corpus(24))
-    words = ("draft", "--work", str(tmp_path), "--target", str(FOLDER / "base_a"), "--epochs", "1", "--draft-mlp", "40")
-    assert train.run(parse(*words, "--draft-layers", "1", "--threads", "1")) == 0
+    words = ("draft", "--work", str(tmp_path), "--target", str(FOLDER / "base_a"), "--epochs", "1")
+    assert train.run(parse(*words, "--threads", "1")) == 0
     folder = tmp_path / "drafters" / "draft_model"
     config = json.loads((folder / "config.json").read_text())
-    assert (config["num_hidden_layers"], config["intermediate_size"], config["embedding_shared"]) == (1, 40, True)
-    assert "--draft-layers 1 --draft-mlp 40" in (folder / "README.md").read_text()
+    assert (config["num_hidden_layers"], config["intermediate_size"], config["embedding_shared"]) == (2, 128, True)
+    assert "explorer train draft --work WORK" in (folder / "README.md").read_text()
 
 
 def test_features_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
