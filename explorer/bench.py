@@ -12,6 +12,7 @@ import torch
 
 from explorer.bench_report import AUTOREGRESSIVE, GENERATE
 from explorer.checkpoints.target import load_reference
+from explorer.config import Sampling
 from explorer.engine import Decoding
 from explorer.loading import ModelStore
 from explorer.measurement import Measurement, ResultsFile
@@ -113,14 +114,16 @@ class _Bench:
     def _timed(self, target: Any, ids: list[int], num_tokens: int, request: RunRequest) -> tuple[float, list[int]]:
         inputs = torch.tensor([ids], device=target.device)
         stops = None if request.ignore_stop else sorted(target.stop_ids)
+        how = _generate_options(request.sampling)
+        torch.manual_seed(request.sampling.seed)
         started = time.perf_counter()
         with torch.inference_mode():
             written = self._reference.generate(
                 inputs,
                 attention_mask=torch.ones_like(inputs),
                 max_new_tokens=num_tokens,
-                do_sample=False,
                 eos_token_id=stops,
+                **how,
             )
         output: list[int] = written[0, len(ids) :].tolist()  # waits for the device
         return (time.perf_counter() - started) * 1e3, output
@@ -139,6 +142,14 @@ class _Bench:
                 return result
             if isinstance(event, Notice):
                 self._notices[f"{request.method}: {event.text}"] = None
+
+
+def _generate_options(sampling: Sampling) -> dict[str, Any]:
+    """Our sampling as transformers' generate takes it; its own default for top_k is 50, so all are said."""
+    if sampling.is_greedy:
+        return {"do_sample": False}
+    filters = {"top_k": sampling.top_k, "top_p": float(sampling.top_p)}
+    return {"do_sample": True, "temperature": float(sampling.temperature)} | filters
 
 
 def _measurement(run: Run, question: Question, decoding: Decoding, steps: list[Step]) -> Measurement:

@@ -28,7 +28,8 @@ def build_report(head: dict[str, Any], measurements: Sequence[Measurement]) -> d
     categories = sorted({item.category for item in measurements})
     plain = {item.question_id: item for item in measurements if item.method == AUTOREGRESSIVE}
     outside = {item.question_id: item for item in measurements if item.method == GENERATE}
-    rows = {}
+    is_sampled = "sampling" in head  # then there is no single right output
+    rows: dict[str, dict[str, Any]] = {}
     for method in methods:
         own = [item for item in measurements if item.method == method]
         rows[method] = _figures(own, plain, outside) | {
@@ -36,6 +37,8 @@ def build_report(head: dict[str, Any], measurements: Sequence[Measurement]) -> d
                 name: _figures([i for i in own if i.category == name], plain, outside) for name in categories
             }
         }
+        if is_sampled:
+            rows[method] |= {"num_equal": None, "divergences": []}
     return {"bench": head, "num_questions": len({i.question_id for i in measurements}), "methods": rows}
 
 
@@ -55,7 +58,8 @@ def to_markdown(report: dict[str, Any]) -> str:
         for name, row in methods.items()
         for d in row["divergences"]
     ]
-    return "\n".join([*lines, *(found or ["none"])]) + "\n"
+    nothing = "not compared: sampled" if "sampling" in head else "none"
+    return "\n".join([*lines, *(found or [nothing])]) + "\n"
 
 
 def _figures(
@@ -131,6 +135,10 @@ def _spread_text(value: dict[str, float] | None, digits: int) -> str:
     return f"{value['median']:.{digits}f} ({value['low_quartile']:.{digits}f} to {value['high_quartile']:.{digits}f})"
 
 
+def _equality(num_equal: int | None, num_prompts: int) -> str:
+    return "sampled" if num_equal is None else f"{num_equal} of {num_prompts}"
+
+
 def _told(divergence: dict[str, Any]) -> str:
     gap = divergence["gap"]
     why = "gap unknown" if gap is None else f"top-2 logit gap {gap:.2g}"
@@ -159,7 +167,7 @@ _COLUMNS: list[tuple[str, Show]] = [
     ("speedup over autoregressive", lambda row: _spread_text(row["speedup"], 2)),
     ("over transformers generate", lambda row: _spread_text(row["speedup_over_generate"], 2)),
     ("prompt pass ms", lambda row: _spread_text(row["prefill_ms"], 0)),
-    ("equal outputs", lambda row: f"{row['num_equal']} of {row['num_prompts']}"),
+    ("equal outputs", lambda row: _equality(row["num_equal"], row["num_prompts"])),
 ]
 _SHARES = [(name, _share(name)) for name in ("draft", "verify", "commit", "other", "record")]
 

@@ -182,15 +182,17 @@ def _show(value: object) -> str:
 class Sampling:
     """How tokens are chosen; ``acceptance`` None means greedy at temperature 0, else rejection.
 
+    The settings' bounds are those of the page's sliders; more is allowed here.
+
     ``top_p`` 1 and ``top_k`` 0 switch those filters off. Raises SettingError outside the allowed ranges and for rules
     that make no sense at the temperature (rejection at temperature 0 does: it gives the greedy output).
     """
 
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = 0
-    seed: int = 0
-    acceptance: str | None = None
+    temperature: float = setting(0.0, kind="float", min=0, max=2, step=0.05, help="0 is greedy")
+    top_p: float = setting(1.0, kind="float", min=0.05, max=1, step=0.05, help="1 is off")
+    top_k: int = setting(0, kind="int", min=0, help="0 is off")
+    seed: int = setting(0, kind="int", min=0, help="the same seed gives the same run")
+    acceptance: str | None = setting(None, kind="choice", choices=ACCEPTANCES, help="of the drafts")
 
     def __post_init__(self) -> None:
         for name, value, allowed, low, high in (

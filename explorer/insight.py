@@ -19,12 +19,6 @@ PLAIN_SENTENCES = {
     "context_limit": "the context is nearly full",
     "no_draft": "the drafter had nothing to propose",
 }
-RULE_LABELS = {"typical": "typical (not distribution-preserving)"}
-RULE_SENTENCES = {
-    "greedy": "a draft is accepted if it is the target's first choice: the output is that of plain greedy decoding",
-    "rejection": "a draft is accepted by chance, such that the output is distributed as the target's own samples",
-    "typical": "a draft is accepted if the target finds it plausible: not distribution-preserving",
-}
 # controls, line and paragraph separators, zero-width space, byte order mark, every bidirectional control
 _INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
@@ -62,11 +56,6 @@ def percent(probability: float | None) -> str:
     if 0 < value < 0.01:
         return "<0.01 %"
     return f"{value:.0f} %" if value >= 10 else f"{value:.2g} %"
-
-
-def rule_label(acceptance: str) -> str:
-    """The name of an acceptance rule as every screen shows it: the one that changes the distribution says so."""
-    return RULE_LABELS.get(acceptance, acceptance)
 
 
 def depths(parents: list[int]) -> list[int]:

@@ -16,7 +16,7 @@ function createCard(store) {
     const title = el("h3", { class: "dtx-cardtitle", title: shorten(text, 300) }, el("bdi", {}, ...spanParts(shorten(text, 24))));
     fill(body, el("div", { class: "dtx-cardhead" }, title, chip),
       el("p", { class: "dtx-reason" }, reasonOf(step, node), el("span", {}, attentionOf(step, node))),
-      drawNumbers(step, model, node), drawTop(step, model, node), drawLong(text));
+      drawNumbers(step, model, node), drawTop(step, model, node), drawResidual(step, model, node), drawLong(text));
   }
 
   function drawNumbers(step, model, node) {
@@ -27,14 +27,23 @@ function createCard(store) {
       const rank = model.rank[node] === null ? "" : ", rank " + (model.rank[node] + 1);
       add("target prob", bar(model.p[node], "target"), percent(model.p[node]) + rank);
     }
-    if (node < model.n && node && step.acc[node] !== null && step.acc[node] > 0 && step.acc[node] < 1) {
-      add("acceptance", bar(step.acc[node], "target"), percent(step.acc[node]));
-    }
+    if (step.draws[node]) drawTest(add, step.draws[node]);
     if (model.score[node] !== null && node && model.q[node] !== null) {
       add("path score", percent(Math.exp(model.score[node])), fine("ln " + model.score[node].toFixed(2)));
     }
     add("token id", String(model.token[node]), fine((node < model.n ? "row " + node + ", " : "") + "depth " + model.col[node]));
     return list;
+  }
+
+  // How a test with a number ended: a draw against its probability, or a probability against its threshold.
+  function drawTest(add, [prob, uniform, threshold, isAccepted, mass]) {
+    const word = isAccepted ? "accepted" : "rejected";
+    if (uniform === null) {
+      add("threshold", bar(threshold, "draft"), percent(threshold), fine(percent(prob) + ", " + word));
+      return;
+    }
+    add("acceptance", bar(prob, "target"), percent(prob));
+    add("draw", String(Number(uniform.toPrecision(3))), fine(word + (mass === null ? "" : ", leaves " + percent(mass))));
   }
 
   // Left out where the details are a narrow band.
@@ -51,11 +60,23 @@ function createCard(store) {
     const parent = model.parent[node];
     const top = parent >= 0 && parent < model.n ? step.top[parent] : null;
     if (!top || !top.length) return null;
-    const rows = top.map(([token, probability]) => el("li", { class: token === model.token[node] ? "is-this" : null },
+    return favourites("The target wanted here", top, model.token[node], "");
+  }
+
+  // What a rejection left of the target's distribution: for the next sibling, and at last for the target's own token.
+  function drawResidual(step, model, node) {
+    const failed = Object.keys(step.draws).map(Number).filter((row) => step.draws[row][5].length);
+    const last = failed.filter((row) => model.parent[row] === model.parent[node]).pop();
+    const test = step.draws[node === model.own ? last : node];
+    if (!test || !test[5].length) return null;
+    return favourites(node === model.own ? "It was drawn from what was left" : "The rejection left", test[5], model.token[node], " is-residual");
+  }
+
+  function favourites(title, top, marked, kind) {
+    const rows = top.map(([token, probability]) => el("li", { class: token === marked ? "is-this" : null },
       el("bdi", {}, ...spanParts(shorten(store.label(token), TOP_LABEL_CELLS))), bar(probability, "target"),
       el("span", {}, percent(probability))));
-    const heading = el("h4", {}, "The target wanted here");
-    return el("div", { class: "dtx-top" }, heading, el("ol", {}, ...rows));
+    return el("div", { class: "dtx-top" + kind }, el("h4", {}, title), el("ol", {}, ...rows));
   }
 
   function drawLong(text) {

@@ -11,9 +11,9 @@ function createNumbers(store) {
     const head = store.header;
     if (!head) { fill(title); fill(list); return; }
     const settings = Object.entries(head.settings).map(([name, value]) => name + " " + value);
-    const rule = head.sampling.acceptance + (head.sampling.temperature > 0 ? ", temperature " + head.sampling.temperature : "");
+    const [rule, meaning] = head.rule;
     const rest = [head.target.name, ...settings, rule, head.target.dtype + " on " + head.target.device];
-    fill(title, el("strong", {}, METHOD_NAMES[head.method] || head.method), el("span", {}, rest.join("  \u00b7  ")));
+    fill(title, el("strong", {}, METHOD_NAMES[head.method] || head.method), el("span", { title: rule + ": " + meaning }, rest.join("  \u00b7  ")));
     fill(list, ...store.facts.map((fact) => el("li", { class: "dtx-fact is-" + fact.tone, title: fact.help, "data-fact": fact.name },
       el("b", {}, fact.value), el("span", {}, fact.label), el("small", {}, fact.note))));
   }

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from explorer.bench_report import AUTOREGRESSIVE, GENERATE, build_report, to_markdown
-from explorer.config import DEFAULT_TARGET, DTYPES, METHOD_NAMES, parse_assignments
+from explorer.cli.trace import add_sampling_arguments, to_sampling
+from explorer.config import DEFAULT_TARGET, DTYPES, METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import SettingError
 from explorer.measurement import ResultsFile
 from explorer.questions import read_questions, select
+from explorer.rules import sampling_text
 from explorer.runner_events import RunRequest
+from explorer.trace import SamplingRecord
 from explorer.trace_files import write_atomically
 
 HELP = "measure methods over many prompts, interleaved in one run; resumable"
@@ -49,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="for all methods that have it; METHOD.NAME=VALUE",
     )
+    add_sampling_arguments(parser)
     parser.add_argument("--dtype", default="auto", choices=DTYPES)
     parser.add_argument("--device", default="auto", metavar="D")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="results.jsonl, report.json, report.md")
@@ -62,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
     if args.every < 1:
         raise SettingError(f"--every must be at least 1, not {args.every}")
     methods = _split(args.methods)
-    requests = [_request(args, method) for method in methods if method != GENERATE]
+    samplings = samplings_of([method for method in methods if method != GENERATE], to_sampling(args))
+    requests = [_request(args, method, sampling) for method, sampling in samplings.items()]
     questions = select(
         read_questions(args.questions),
         categories=_split(args.categories, allow_none=True),
@@ -78,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     for request in requests:
         check_request(request)
         resolve(method_class(request).Settings, {k: v for k, v in request.settings.items() if k != "preset"})
-    head = _head(args, methods, [question.id for question in questions])
+    head = _head(args, methods, [question.id for question in questions]) | _sampling_head(samplings)
     results = ResultsFile(args.out / "results.jsonl", head)
     _say_load("before")
     with _bar() as bar:
@@ -108,11 +114,12 @@ def _split(text: str, *, allow_none: bool = False) -> list[str]:
     return names
 
 
-def _request(args: argparse.Namespace, method: str) -> RunRequest:
+def _request(args: argparse.Namespace, method: str, sampling: Sampling) -> RunRequest:
     return RunRequest(
         method=method,
         prompt="?",  # each question's own takes its place
         max_new_tokens=args.max_new_tokens,
+        sampling=sampling,
         settings=settings_of(method, parse_assignments(args.set)),
         target=args.target,
         drafter=args.drafter if method != AUTOREGRESSIVE else None,
@@ -120,6 +127,16 @@ def _request(args: argparse.Namespace, method: str) -> RunRequest:
         dtype=args.dtype,
         device=args.device,
     )
+
+
+def samplings_of(methods: list[str], sampling: Sampling) -> dict[str, Sampling]:
+    """Method -> its sampling: an acceptance rule is for the methods that have it, the others keep their own."""
+    from explorer.methods.registry import METHODS
+
+    has_rule = {method: sampling.rule in METHODS[method].acceptances for method in methods}
+    if not any(has_rule.values()):
+        raise SettingError(f"none of {', '.join(methods)} has {sampling.rule} acceptance: leave --acceptance out")
+    return {method: sampling if has_rule[method] else replace(sampling, acceptance=None) for method in methods}
 
 
 def settings_of(method: str, assigned: dict[str, str]) -> dict[str, str]:
@@ -156,6 +173,16 @@ def _head(args: argparse.Namespace, methods: list[str], question_ids: list[str])
         "dtype": args.dtype,
         "device": args.device,
     }
+
+
+def _sampling_head(samplings: dict[str, Sampling]) -> dict[str, Any]:
+    """How each method chose its tokens; nothing for a greedy benchmark."""
+    if all(sampling.rule == "greedy" for sampling in samplings.values()):
+        return {}
+    records = {
+        method: SamplingRecord(s.temperature, s.top_p, s.top_k, s.seed, s.rule) for method, s in samplings.items()
+    }
+    return {"sampling": {method: sampling_text(record) for method, record in records.items()}}
 
 
 def _machine() -> dict[str, Any]:

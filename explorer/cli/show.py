@@ -13,6 +13,7 @@ from rich.tree import Tree
 
 from explorer.errors import SettingError
 from explorer.insight import own_token_sentence, percent, step_sentence, visible
+from explorer.rules import RULE_SENTENCES, draw_text, sampling_text
 from explorer.trace import Step, Trace, read_trace
 
 HELP = "draw a trace in the terminal: tree, states, numbers"
@@ -82,6 +83,9 @@ def _facts(trace: Trace) -> list[tuple[str, str]]:
     if trace.drafter:
         facts.append(("drafter", f"{trace.drafter.name}, {trace.drafter.num_parameters / 1e6:.3g} M"))
     facts += [("settings", settings)] if settings else []
+    facts.append(("sampling", sampling_text(trace.sampling)))
+    if trace.stats.num_draft_tokens:
+        facts.append(("rule", RULE_SENTENCES[trace.sampling.acceptance]))
     facts.append(("tokens", f"{len(trace.output.token_ids)} in {len(trace.steps)} steps, stop: {trace.stop}"))
     if stats.mean_acceptance_length is not None:
         tau = stats.mean_acceptance_length
@@ -144,8 +148,9 @@ def step_view(trace: Trace, step: Step) -> Group:
 def tree_view(trace: Trace, step: Step) -> Tree:
     """The draft tree; every row says what drafter and target thought of its token."""
     branches: dict[int, Tree] = {}
+    tests = {draw.row: text for draw in step.draws if (text := draw_text(draw))}
     for row, parent in enumerate(step.tree.parent):
-        line = row_text(trace, step, row)
+        line = row_text(trace, step, row, tests.get(row))
         branches[row] = branches[parent].add(line) if row else Tree(line, guide_style="dim")
     own = Text(f"{STAR} ", style="bold")
     own.append(label(trace, step.next_token), style="bold reverse")
@@ -155,8 +160,8 @@ def tree_view(trace: Trace, step: Step) -> Tree:
     return branches[0]
 
 
-def row_text(trace: Trace, step: Step, row: int) -> Text:
-    """Glyph, token and probabilities of one row."""
+def row_text(trace: Trace, step: Step, row: int, test: str | None = None) -> Text:
+    """Glyph, token and probabilities of one row; ``test`` is how it was decided, where that took a number."""
     tree = step.tree
     glyph, style = STATES[tree.state[row]]
     text = Text(f"{glyph} ", style=style)
@@ -165,6 +170,7 @@ def row_text(trace: Trace, step: Step, row: int) -> Text:
     if tree.target_prob[row] is not None:
         rank = tree.target_rank[row]
         numbers.append(f"target {percent(tree.target_prob[row])}" + ("" if rank is None else f" #{rank + 1}"))
+    numbers += [test] if test else []
     text.append(f"  {', '.join(numbers)}" if numbers else "", style="dim")
     return text
 

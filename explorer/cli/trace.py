@@ -23,6 +23,7 @@ from explorer.config import (
     parse_assignments,
 )
 from explorer.errors import PromptError, SettingError
+from explorer.rules import rule_label, sampling_text
 from explorer.runner_events import BaselineProgress, Event, Finished, Notice, RunRequest, Started, Status, Stepped
 from explorer.trace import Trace, write_trace
 
@@ -41,13 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID", help="preset, directory or hub id")
     parser.add_argument("--drafter", metavar="DIR_OR_ID", help="default: the target preset's own")
     parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help="default 128")
-    parser.add_argument(
-        "--temperature", type=float, default=0.0, metavar="T", help="0, the default, is greedy; nothing else yet"
-    )
-    parser.add_argument("--top-p", type=float, default=1.0, metavar="P")
-    parser.add_argument("--top-k", type=int, default=0, metavar="K", help="0 (the default) is off")
-    parser.add_argument("--seed", type=int, default=0, metavar="S")
-    parser.add_argument("--acceptance", choices=ACCEPTANCES, help="default: greedy at temperature 0, else rejection")
+    add_sampling_arguments(parser)
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method, or preset=NAME"
     )
@@ -58,6 +53,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ignore-stop", action="store_true", help="go on after stop tokens")
     parser.add_argument("--no-baseline", action="store_true", help="leave the autoregressive lane out")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=".json or .json.gz")
+
+
+def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
+    """How tokens are chosen and drafts accepted; ``to_sampling`` reads them."""
+    typical = rule_label("typical")
+    parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0, the default, is greedy")
+    parser.add_argument("--top-p", type=float, default=1.0, metavar="P", help="1 (the default) is off")
+    parser.add_argument("--top-k", type=int, default=0, metavar="K", help="0 (the default) is off")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed gives the same run")
+    parser.add_argument(
+        "--acceptance",
+        choices=ACCEPTANCES,
+        help=f"default: greedy at temperature 0, else rejection; medusa also has {typical}",
+    )
+
+
+def to_sampling(args: argparse.Namespace) -> Sampling:
+    """The sampling that the options describe; raises SettingError."""
+    return Sampling(args.temperature, args.top_p, args.top_k, args.seed, args.acceptance)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,7 +100,7 @@ def to_request(args: argparse.Namespace) -> RunRequest:
         prompt_ids=None if args.prompt_ids is None else parse_ids(args.prompt_ids),
         system=args.system,
         max_new_tokens=args.max_new_tokens,
-        sampling=Sampling(args.temperature, args.top_p, args.top_k, args.seed, args.acceptance),
+        sampling=to_sampling(args),
         settings=parse_assignments(args.set),
         target=args.target,
         drafter=args.drafter,
@@ -145,6 +159,8 @@ def summary(trace: Trace, path: Path) -> str:
         parts.append(f"{stats.tokens_per_second:.1f} tokens/s")
     if stats.speedup is not None:
         parts.append(f"{stats.speedup:.2f} times plain decoding in this one run")
+    if trace.sampling.acceptance != "greedy":
+        parts.append(sampling_text(trace.sampling))
     if trace.baseline and trace.baseline.output_equal:
         parts.append("output equal to plain decoding")
     if trace.baseline and trace.baseline.first_divergence:

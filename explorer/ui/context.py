@@ -6,10 +6,10 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from explorer.config import TargetPreset
+from explorer.config import Sampling, Setting, TargetPreset, resolve
 from explorer.errors import PromptError, SettingError
 from explorer.runner_events import Event, RunRequest
-from explorer.ui.controls import COMMON, Field, MethodForm, fields, offered_methods, setting_text
+from explorer.ui.controls import COMMON, SAMPLING, Field, MethodForm, fields, offered_methods, setting_text
 from explorer.ui.options import AppOptions
 from explorer.ui.store import TraceStore
 
@@ -32,6 +32,7 @@ class Choices:
     method: MethodForm
     target: TargetPreset
     max_new_tokens: int
+    sampling: Sampling
     settings: dict[str, str]
 
 
@@ -62,17 +63,22 @@ class Context:
         Raises SettingError or PromptError: a browser may send anything, whatever the page offered it.
         """
         common, rest = values[: len(COMMON)], values[len(COMMON) :]
+        how, rest = rest[: len(SAMPLING)], rest[len(SAMPLING) :]
         form = dict(zip(COMMON, common, strict=True))
         target, method = self.options.target(form["target"]), self.form(form["method"])
         if method.name not in [name for _, name in offered_methods(self.forms, target)]:
             raise SettingError(f"{target.label} has no {method.label} drafter here; choose another method or target")
-        generated = {item: value for item, value in zip(self.fields, rest, strict=True) if item.method == method.name}
+        generated = {
+            item.setting: value for item, value in zip(self.fields, rest, strict=True) if item.method == method.name
+        }
+        sampling, _ = resolve(Sampling, _setting_texts(dict(zip(SAMPLING, how, strict=True))))
         return Choices(
             prompt=self._prompt(form["prompt"]),
             system=self._text(form["system"], "system prompt").strip() or None,
             method=method,
             target=target,
             max_new_tokens=self._count(form["max_new_tokens"]),
+            sampling=sampling,
             settings=_setting_texts(generated),
         )
 
@@ -98,10 +104,10 @@ class Context:
         return int(value)
 
 
-def _setting_texts(generated: Mapping[Field, Any]) -> dict[str, str]:
+def _setting_texts(values: Mapping[Setting, Any]) -> dict[str, str]:
     texts = {}
-    for item, value in generated.items():
+    for setting, value in values.items():
         text = setting_text(value)
         if text is not None:
-            texts[item.setting.name] = text[:MAX_SETTING_CHARS]
+            texts[setting.name] = text[:MAX_SETTING_CHARS]
     return texts

@@ -8,9 +8,11 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.config import AUTO, PUBLISHED, Setting, TargetPreset, describe
+from explorer.config import AUTO, PUBLISHED, Sampling, Setting, TargetPreset, describe
+from explorer.rules import rule_label
 
 COMMON = ("prompt", "method", "target", "system", "max_new_tokens")
+SAMPLING = describe(Sampling)  # their controls follow the common ones
 PRESET_LABELS = {"small": "small (CPU)", PUBLISHED: "as published"}
 
 
@@ -75,7 +77,9 @@ def make_control(setting: Setting, value: Any) -> gr.components.Component:
     if setting.kind == "bool":
         return gr.Checkbox(bool(value), **shared)
     if setting.kind == "choice":
-        return gr.Dropdown(list(setting.choices), value=value, **shared)
+        choices = [(rule_label(choice), choice) for choice in setting.choices]
+        open_choice = [("automatic", "")] if value is None else []
+        return gr.Dropdown([*open_choice, *choices], value=value or "", **shared)
     step = setting.step or (1 if setting.kind == "int" else None)
     if setting.min is not None and setting.max is not None:
         return gr.Slider(setting.min, setting.max, value=value, step=step, **shared)

@@ -128,6 +128,7 @@ def _events(context: Context, choices: Choices) -> Generator[Event, None, None]:
             prompt=choices.prompt,
             system=choices.system,
             max_new_tokens=choices.max_new_tokens,
+            sampling=choices.sampling,
             settings=choices.settings,
             target=choices.target.source,
             drafter=choices.target.drafters.get(choices.method.name),

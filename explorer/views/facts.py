@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from explorer.insight import percent
+from explorer.rules import rule_label
 from explorer.trace import Trace
 
+_NOT_COMPARED = {"rejection": "sampled: no single right output", "typical": rule_label("typical")}
 EVEN = 0.05  # a ratio this near to 1 is neither praised nor marked: one paired run does not tell them apart
 
 
@@ -90,8 +92,7 @@ def _equality(trace: Trace) -> Fact:
     explanation = "The output compared token by token with the autoregressive lane of the same run."
     baseline = trace.baseline
     if baseline is None or baseline.output_equal is None:
-        is_greedy = trace.sampling.acceptance == "greedy"
-        pending = "at the end of the run" if is_greedy else "sampled: no single right output"
+        pending = _NOT_COMPARED.get(trace.sampling.acceptance, "at the end of the run")
         note = "no baseline in this run" if baseline is None else pending
         return Fact("equal", "–", "not compared", note, "plain", explanation)
     if baseline.output_equal:

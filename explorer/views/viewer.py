@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer import insight
+from explorer.rules import RULE_SENTENCES, sampling_text
 from explorer.trace import Label, Step, Trace
 from explorer.trace_check import used_ids
 from explorer.views.facts import facts
@@ -71,6 +72,7 @@ def view_header(trace: Trace, trace_id: str = "") -> dict[str, Any]:
         "method": trace.method,
         "settings": trace.settings,
         "sampling": asdict(trace.sampling),
+        "rule": [sampling_text(trace.sampling), RULE_SENTENCES[trace.sampling.acceptance]],
         "target": asdict(trace.target),
         "drafter": asdict(trace.drafter) if trace.drafter else None,
         "prompt": trace.prompt.text,
@@ -112,6 +114,7 @@ def view_step(trace: Trace, step: Step) -> dict[str, Any]:
         "reasons": reasons.texts,
         "why": reasons.index,
         "attends": insight.attention_sentences(step),
+        "draws": _draws(step),
         "plain_reason": step.plain_reason,
     }
 
@@ -136,6 +139,23 @@ def viewer_css() -> str:
         f"@media (prefers-color-scheme:dark){{.dtx[data-scheme=auto]{{{dark}color-scheme:dark}}}}\n"
     )
     return schemes + (ASSETS / "viewer.css").read_text(encoding="utf-8")
+
+
+def _draws(step: Step) -> dict[int, list[Any]]:
+    """Row -> [probability, uniform, threshold, accepted, residual mass, residual top] of the tests that took a number.
+
+    Greedy tests compare two tokens, which the row's sentence says.
+    """
+    return {
+        draw.row: [
+            *map(_round, (draw.prob, draw.uniform, draw.threshold)),
+            draw.accepted,
+            _round(draw.residual_mass),
+            _tops(draw.residual_top),
+        ]
+        for draw in step.draws
+        if draw.uniform is not None or draw.threshold is not None
+    }
 
 
 def _ghosts(step: Step, layout: Layout) -> dict[str, Any]:

@@ -126,6 +126,23 @@ def test_sampling_refuses(values):
         Sampling(**values)
 
 
+def test_rules_that_make_no_sense_at_a_temperature_are_refused():
+    with pytest.raises(SettingError, match="set temperature 0, or choose rejection"):
+        Sampling(temperature=0.7, acceptance="greedy")
+    for temperature in (0.0, 1e-5):
+        with pytest.raises(SettingError, match="needs a temperature above 0"):
+            Sampling(temperature, acceptance="typical")
+    assert Sampling(acceptance="rejection").rule == "rejection"  # equal to greedy, and allowed
+
+
+def test_sampling_describes_its_own_controls():
+    described = {item.name: item for item in config.describe(Sampling)}
+    assert list(described) == ["temperature", "top_p", "top_k", "seed", "acceptance"]
+    assert all(item.default == getattr(Sampling(), name) for name, item in described.items())
+    values = {"temperature": "0.7", "top_p": "0.9", "seed": "12", "acceptance": "rejection"}
+    assert config.resolve(Sampling, values) == (Sampling(0.7, 0.9, 0, 12, "rejection"), [])
+
+
 def test_sampling_rule_follows_the_temperature():
     assert Sampling().is_greedy and Sampling().rule == "greedy"
     assert Sampling(temperature=1e-5).is_greedy and not Sampling(temperature=2e-5).is_greedy

@@ -91,13 +91,6 @@ def test_typical_reasons_of_rows_that_were_tested_off_the_path() -> None:
     assert reasons(make_step(draws=draws))[3] == "It fails the test, but another path was chosen above it."
 
 
-def test_the_rule_that_changes_the_distribution_says_so_wherever_it_is_named() -> None:
-    assert insight.rule_label("rejection") == "rejection"
-    assert insight.rule_label("typical") == "typical (not distribution-preserving)"
-    assert set(insight.RULE_SENTENCES) == set(ACCEPTANCES)
-    assert insight.RULE_SENTENCES["typical"].endswith("not distribution-preserving")
-
-
 def test_untried_says_which_sibling_was_first_or_that_it_passed() -> None:
     step = make_step()
     state = [*step.tree.state[:2], "untried", *step.tree.state[3:]]

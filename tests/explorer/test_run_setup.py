@@ -1,5 +1,7 @@
 """A request becomes a run: what is refused before a model is loaded, whose settings win, what is said meanwhile."""
 
+from dataclasses import replace
+
 import pytest
 
 from explorer.config import Sampling, TargetPreset
@@ -70,6 +72,20 @@ def test_clamped_settings_are_said(store):
     assert [notice.split()[0] for notice in notices] == ["depth", "total_tokens"]
     _, notices = prepare(request(settings={"depth": 0, "top_k": 3}), store)
     assert len(notices) == 1 and "4 rows" in notices[0]  # the method's own: such a tree has no more nodes
+
+
+def test_a_drafter_trained_on_less_than_the_run_may_reach_is_said(store):
+    assert prepare(request(max_new_tokens=400), store)[1] == []
+    run, _ = prepare(request(), store)
+    run.models.drafter("eagle2", EAGLE).module.config = replace(run.method.drafter.config, max_position_embeddings=256)
+    try:
+        _, notices = prepare(request(max_new_tokens=400), store)
+        assert len(notices) == 1 and "trained on 256 tokens" in notices[0]
+        assert prepare(request(max_new_tokens=20), store)[1] == []
+        _, notices = prepare(request(max_new_tokens=10**9), store)
+        assert f"reach {run.method.target.context_limit}:" in notices[0]
+    finally:
+        run.method.drafter.config = replace(run.method.drafter.config, max_position_embeddings=1024)
 
 
 def test_a_method_without_a_drafter(store):

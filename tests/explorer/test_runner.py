@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from explorer import runner as module
+from explorer.config import Sampling
 from explorer.engine import Decoding
 from explorer.errors import CheckpointError, DeviceError, PromptError
 from explorer.metrics import compute_stats
@@ -77,6 +78,47 @@ def test_goldens_through_prompt_ids(runner, method):
         ids = tuple(figures["prompts"][name]["ids"])
         wanted = request(method, prompt_ids=ids, max_new_tokens=figures["max_new_tokens"], baseline=False)
         assert finished(runner.run(wanted)).output.token_ids == expected
+
+
+@pytest.mark.parametrize("method", PAIRS)
+def test_a_sampled_run_records_its_draws_and_repeats(runner, method):
+    wanted = request(method, sampling=Sampling(2.0, top_p=0.98, seed=5))
+    trace = finished(runner.run(wanted))
+    again = finished(runner.run(wanted))
+    assert from_json(to_json(trace)) == trace
+    assert [(s.tree, s.draws, s.emitted) for s in again.steps] == [(s.tree, s.draws, s.emitted) for s in trace.steps]
+    assert trace.output.token_ids != finished(runner.run(request(method))).output.token_ids
+    assert dataclasses.asdict(trace.sampling) == {
+        "temperature": 2.0, "top_p": 0.98, "top_k": 0, "seed": 5, "acceptance": "rejection",
+    }  # fmt: skip
+    draws = [draw for step in trace.steps for draw in step.draws]
+    assert all(draw.uniform is not None and draw.threshold is None for draw in draws)
+    for draw in draws:
+        assert (draw.residual_mass is None) == draw.accepted == (not draw.residual_top)
+    if method != "autoregressive":
+        assert {draw.accepted for draw in draws} == {True, False}
+        assert trace.baseline.output_equal is None and trace.baseline.first_divergence is None
+        assert trace.stats.speedup is not None
+    else:
+        assert draws == []
+
+
+def test_a_typical_run_is_verified_by_thresholds_and_not_compared(runner):
+    settings = {"total_tokens": 30, "threshold": 0.2, "alpha": 0.4}
+    trace = finished(runner.run(request("medusa", sampling=Sampling(0.7, acceptance="typical"), settings=settings)))
+    assert from_json(to_json(trace)) == trace
+    assert trace.sampling.acceptance == "typical" and trace.settings["threshold"] == 0.2
+    draws = [draw for step in trace.steps for draw in step.draws]
+    assert draws and all(draw.uniform is None and 0 < draw.threshold <= 0.2 for draw in draws)
+    assert trace.baseline.output_equal is None
+
+
+def test_sampled_drafts_say_so(runner):
+    changes = {"sampling": Sampling(0.9), "settings": {}, "baseline": False}
+    drawn = finished(runner.run(dataclasses.replace(request("eagle2", **changes), method="eagle1")))
+    assert all(step.extra == {"sampled": True} for step in drawn.steps if step.num_drafted)
+    ranked = finished(runner.run(request("eagle2", **changes)))
+    assert all(step.extra == {} for step in ranked.steps), "EAGLE-2's tree is the same whatever is drawn"
 
 
 def test_no_baseline(runner):

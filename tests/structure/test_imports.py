@@ -21,6 +21,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.trace_files": 0,
     "explorer.metrics": 0,
     "explorer.insight": 0,
+    "explorer.rules": 0,
     "explorer.questions": 0,
     "explorer.measurement": 0,
     "explorer.bench_report": 0,

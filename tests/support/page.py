@@ -8,7 +8,7 @@ from pathlib import Path
 from explorer.config import TargetPreset
 from explorer.trace import write_trace
 from explorer.ui.context import Context, RunsRequests
-from explorer.ui.controls import COMMON, method_forms
+from explorer.ui.controls import COMMON, SAMPLING, method_forms
 from explorer.ui.options import AppOptions
 from explorer.ui.store import Library, TraceStore
 from tests.support.fake_runner import FakeRunner
@@ -49,5 +49,6 @@ def form_values(context: Context, **changes: object) -> tuple[object, ...]:
     """What the form would send: a small EAGLE-2 run, with some values changed by name."""
     values: dict[str, object] = dict.fromkeys(COMMON)
     values |= {"prompt": "Say hello.", "method": "eagle2", "target": "tiny", "system": "", "max_new_tokens": 32}
+    values |= {f"sampling.{item.name}": item.default for item in SAMPLING}
     values |= {item.name: item.setting.default for item in context.fields}
     return tuple((values | changes).values())

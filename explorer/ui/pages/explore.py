@@ -14,7 +14,7 @@ from explorer.config import repo_path
 from explorer.errors import SettingError
 from explorer.ui import handlers, opening
 from explorer.ui.context import Context
-from explorer.ui.controls import make_control, offered_methods, offered_presets, preset_value
+from explorer.ui.controls import SAMPLING, make_control, offered_methods, offered_presets, preset_value
 from explorer.ui.screen import Screen
 from explorer.ui.status import status, status_line
 from explorer.ui.viewer_component import DOWNLOAD_EVENT, recorded_handle, trace_viewer
@@ -43,9 +43,10 @@ PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden
 
 @dataclass(frozen=True)
 class Form:
-    """The components of the form, in the order of ``controls.COMMON`` and ``Context.fields``."""
+    """The components of the form, in the order of ``controls.COMMON``, ``controls.SAMPLING`` and ``Context.fields``."""
 
     common: list[Any]
+    sampling: list[Any]
     preset: gr.Radio
     generated: list[Any]
     groups: list[Any]
@@ -131,7 +132,9 @@ def _form(context: Context) -> Form:
             1, limit, value=min(DEFAULT_MAX_NEW_TOKENS, limit), step=1, label="Max new tokens", elem_id="max-new-tokens"
         )
         system = gr.Textbox(label="System prompt", lines=2, max_lines=6, placeholder="none", elem_id="system")
-    return Form([prompt, method, picked, system, count], preset_radio, generated, groups, run, stop)
+    with gr.Accordion("Sampling", open=False, elem_id="sampling"):
+        sampling = [make_control(setting, setting.default) for setting in SAMPLING]
+    return Form([prompt, method, picked, system, count], sampling, preset_radio, generated, groups, run, stop)
 
 
 def _method_controls(context: Context, chosen: str, preset: str) -> tuple[list[Any], list[Any]]:
@@ -178,7 +181,7 @@ def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
     )
     run = announced.then(
         _bind(handlers.run_trace, context),
-        [*form.common, *form.generated],
+        [*form.common, *form.sampling, *form.generated],
         screen,
         concurrency_limit=MAX_IN_LINE,
         **PRIVATE,

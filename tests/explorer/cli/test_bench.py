@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from explorer.__main__ import main
-from explorer.cli.bench import settings_of
+from explorer.cli.bench import samplings_of, settings_of
+from explorer.config import Sampling
 from explorer.errors import SettingError
 from explorer.measurement import ResultsFile
 from tests.support.goldens import FOLDER
@@ -51,6 +52,27 @@ def test_a_second_run_measures_only_what_is_missing(questions: Path, tmp_path: P
     assert len(ResultsFile(path, json.loads(after[0])["bench"]).measurements) == 4
 
 
+def test_sampled_lanes_are_measured_and_not_compared(questions: Path, tmp_path: Path) -> None:
+    options = ["--methods", "generate,eagle2", "--temperature", "0.8", "--seed", "3"]
+    assert bench(questions, tmp_path / "out", *options) == 0
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert report["bench"]["sampling"]["eagle2"] == "rejection, temperature 0.8, seed 3"
+    for row in report["methods"].values():
+        assert (row["num_prompts"], row["num_equal"], row["divergences"]) == (2, None, [])
+    markdown = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "| sampled |" in markdown
+    assert markdown.endswith("not compared: sampled\n")
+    lines = (tmp_path / "out" / "results.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    outputs = [tuple(json.loads(line)["output"]) for line in lines]
+    assert len(set(outputs)) > 2, "the lanes draw different continuations"
+
+
+def test_an_acceptance_rule_is_for_the_methods_that_have_it() -> None:
+    typical = Sampling(0.7, acceptance="typical")
+    found = samplings_of(["autoregressive", "medusa"], typical)
+    assert found == {"autoregressive": Sampling(0.7), "medusa": typical}
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [
@@ -61,6 +83,8 @@ def test_a_second_run_measures_only_what_is_missing(questions: Path, tmp_path: P
         (["--set", "magic=1"], "no method has it"),
         (["--methods", "eagle2", "--max-new-tokens", "0"], "max_new_tokens must be at least 1"),
         (["--methods", "eagle2", "--set", "eagle2.depth=x"], "depth must be a whole number"),
+        (["--methods", "eagle2", "--temperature", "-1"], "temperature must be"),
+        (["--methods", "eagle2", "--temperature", "0.7", "--acceptance", "typical"], "has typical acceptance"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

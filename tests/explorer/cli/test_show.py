@@ -80,3 +80,18 @@ def test_colours_agree_with_states():
     console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=200)
     console.print(show.tree_view(trace, trace.steps[0]))
     assert "\x1b[1;94m✓" in console.file.getvalue()
+
+
+def test_sampled_runs_show_each_draw_and_their_rule(tmp_path, capsys):
+    trace = make_trace(steps=3, rows=20, acceptance="rejection")
+    assert "sampling  rejection, temperature 0.7, seed 0" in draw(trace, tmp_path, capsys)
+    out = draw(trace, tmp_path, capsys, step=1)
+    draws = trace.steps[1].draws
+    assert out.count("draw 0.") == len(draws)
+    assert out.count("residual ") == sum(not test.accepted for test in draws)
+
+
+def test_typical_acceptance_is_labelled(tmp_path, capsys):
+    out = draw(make_trace("medusa", steps=3, rows=20, acceptance="typical"), tmp_path, capsys)
+    assert "typical (not distribution-preserving)" in out and "threshold 0." in out
+    assert "not distribution" not in draw(make_trace(steps=3), tmp_path, capsys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from explorer.config import Sampling
 from explorer.errors import PromptError, SettingError
 from explorer.methods.registry import METHODS
 from explorer.ui.context import MAX_SETTING_CHARS, Context
@@ -16,6 +17,30 @@ def test_the_form_becomes_checked_choices(context: Context) -> None:
     assert choices.system is None
     assert choices.max_new_tokens == 7
     assert set(choices.settings) == {"total_tokens", "depth", "top_k"}
+
+
+def test_sampling_comes_with_the_choices(context: Context) -> None:
+    assert context.choices(form_values(context)).sampling == Sampling()
+    given = {"temperature": 0.7, "top_p": 0.9, "top_k": 40.0, "seed": 5, "acceptance": "rejection"}
+    values = form_values(context, **{f"sampling.{name}": value for name, value in given.items()})
+    assert context.choices(values).sampling == Sampling(0.7, 0.9, 40, 5, "rejection")
+    emptied = form_values(context, **{"sampling.temperature": 0.5, "sampling.seed": None, "sampling.acceptance": ""})
+    assert context.choices(emptied).sampling == Sampling(0.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"acceptance": "hope"}, "one of greedy, rejection, typical"),
+        ({"acceptance": "typical"}, "temperature above 0"),
+        ({"temperature": 0.5, "acceptance": "greedy"}, "choose rejection"),
+        ({"temperature": "warm"}, "temperature must be a number"),
+        ({"seed": [1]}, "seed must be a whole number"),
+    ],
+)
+def test_sampling_that_makes_no_sense_is_refused(context: Context, changes: dict[str, object], says: str) -> None:
+    with pytest.raises(SettingError, match=says):
+        context.choices(form_values(context, **{f"sampling.{name}": value for name, value in changes.items()}))
 
 
 def test_a_prompt_keeps_its_own_white_space(context: Context) -> None:

@@ -8,6 +8,7 @@ import pytest
 from explorer.config import Setting
 from explorer.methods.registry import METHODS
 from explorer.ui.controls import (
+    SAMPLING,
     fields,
     make_control,
     method_forms,
@@ -51,6 +52,21 @@ def test_every_real_setting_makes_a_control() -> None:
     with gr.Blocks():
         for item in fields(method_forms()):
             make_control(item.setting, item.setting.default)
+
+
+def test_sampling_makes_controls_that_label_the_lossy_rule() -> None:
+    with gr.Blocks():
+        made = {setting.name: make_control(setting, setting.default) for setting in SAMPLING}
+    assert list(made) == ["temperature", "top_p", "top_k", "seed", "acceptance"]
+    assert (made["temperature"].value, made["temperature"].maximum) == (0.0, 2)
+    acceptance = made["acceptance"]
+    assert acceptance.value == ""
+    assert acceptance.choices == [
+        ("automatic", ""),
+        ("greedy", "greedy"),
+        ("rejection", "rejection"),
+        ("typical (not distribution-preserving)", "typical"),
+    ]
 
 
 def test_methods_without_a_drafter_here_are_not_offered() -> None:

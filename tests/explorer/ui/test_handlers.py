@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from explorer.config import Sampling
 from explorer.errors import DeviceError
 from explorer.ui import handlers
 from explorer.ui.context import Context
@@ -70,12 +71,18 @@ def test_the_phases_are_told_in_words(context: Context) -> None:
     assert any(text.startswith("Decoding with EAGLE-2") for text in texts)
 
 
+def test_a_sampled_request(context: Context) -> None:
+    play(context, **{"sampling.temperature": 0.7, "sampling.seed": 3})
+    assert context.runner.requests[0].sampling == Sampling(0.7, seed=3)  # type: ignore[attr-defined]
+
+
 def test_the_request_says_what_the_form_said(context: Context) -> None:
     play(context, system=" Be brief. ", **{"eagle2.depth": 3.0, "eagle2.top_k": None, "medusa.total_tokens": 9})
     request = context.runner.requests[0]  # type: ignore[attr-defined]
     assert (request.target, request.drafter) == ("/nowhere/tiny", "/nowhere/eagle")
     assert (request.method, request.prompt, request.system) == ("eagle2", "Say hello.", "Be brief.")
     assert request.max_new_tokens == 32
+    assert request.sampling == Sampling()
     assert request.settings["depth"] == "3"
     assert "top_k" not in request.settings, "an emptied control leaves the default"
     assert request.settings.keys() <= {"total_tokens", "depth", "top_k"}, "other methods' controls stay out"

@@ -63,6 +63,8 @@ def test_equality_badge() -> None:
     assert of(replace(trace, baseline=None))["equal"].label == "not compared"
     sampled = of(make_trace(acceptance="rejection"))["equal"]
     assert (sampled.label, sampled.tone) == ("not compared", "plain")
+    assert sampled.note == "sampled: no single right output"
+    assert of(make_trace("medusa", acceptance="typical"))["equal"].note == "typical (not distribution-preserving)"
 
 
 def test_a_run_without_steps_has_dashes() -> None:

@@ -40,6 +40,30 @@ def test_probabilities_have_four_digits_and_null_where_there_is_none() -> None:
         assert shown == float(f"{recorded:.4g}")
 
 
+def test_tests_that_took_a_number_are_there_in_full() -> None:
+    for acceptance, num_numbers in (("greedy", 0), ("rejection", 2), ("typical", 2)):
+        trace = make_trace("medusa", 6, 30, acceptance=acceptance)
+        step = next(step for step in trace.steps if step.draws)
+        view = view_step(trace, step)["draws"]
+        assert len(view) == (len(step.draws) if num_numbers else 0), "greedy compares, it draws nothing"
+        for draw in step.draws if num_numbers else []:
+            *numbers, is_accepted, mass, top = view[draw.row]
+            assert numbers == [
+                None if value is None else float(f"{value:.4g}") for value in (draw.prob, draw.uniform, draw.threshold)
+            ]
+            assert is_accepted == draw.accepted
+            assert (mass is None) == (draw.residual_mass is None)
+            assert [token for token, _ in top] == [token for token, _ in draw.residual_top]
+            assert {token for token, _ in top} <= used_ids(step), "their labels are sent"
+
+
+def test_the_rule_is_named_with_what_it_means() -> None:
+    trace = make_trace("medusa", 3, 12, acceptance="typical")
+    label, meaning = view_payload(trace)["header"]["rule"]
+    assert "not distribution-preserving" in label
+    assert "not distribution-preserving" in meaning
+
+
 def test_incremental_payloads_make_the_whole() -> None:
     trace = make_trace("eagle2", 9, 30)
     whole = view_payload(trace, trace_id="t")
