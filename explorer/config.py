@@ -17,7 +17,10 @@ from typing import Any, TypeVar
 
 from explorer.errors import SettingError
 
-METHOD_NAMES = ("autoregressive", "medusa", "eagle1", "eagle2")
+METHOD_NAMES = (
+    *("autoregressive", "prompt_lookup", "jacobi", "lookahead"),
+    *("draft_model", "medusa", "eagle1", "eagle2"),
+)
 ACCEPTANCES = ("greedy", "rejection", "typical")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 BACKENDS = ("auto", "naive")

@@ -130,12 +130,12 @@ class Decoding:
 
     def _fit(self, draft: Draft) -> tuple[Draft, str | None]:
         """Leave out rows too deep for the context; says why where that, or the method itself, leaves the root alone."""
-        room = self._target.context_limit - 2 - self._target.length  # deeper, the token after a row has no position
         rows = torch.tensor(draft.kept_rows())
-        fitting = rows[draft.considered.depths[rows] <= room]
+        fitting = rows[draft.considered.depths[rows] <= self._target.max_depth]
         if len(fitting) < len(rows):
             return draft._replace(kept=fitting), "context_limit" if len(fitting) == 1 else None
-        return draft, "no_draft" if len(rows) == 1 and self._method.name != "autoregressive" else None
+        is_plain = len(rows) == 1 and self._method.name != "autoregressive"
+        return draft, (draft.plain_reason or "no_draft") if is_plain else None
 
     def _cut(self, verdict: Verdict) -> list[int]:
         """The tokens of a verdict that are kept: up to the first stop token, and never beyond the budget."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from explorer.checkpoints import smollm2
+from explorer.checkpoints.draft_model import load_draft_model
 from explorer.checkpoints.drafter import LoadedDrafter
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
@@ -24,7 +25,16 @@ from explorer.target_fetch import TargetFetch
 from explorer.target_presets import TargetPreset, drafter_path, find_target, load_targets
 from explorer.text import Labeler
 
+
+def _load_draft_model(source: str, target: Target) -> LoadedDrafter:
+    """A draft model as a target of its own, which drafts with the same passes and cache as the target verifies."""
+    model, record, shares_embedding = load_draft_model(source, target)
+    head = target.head if shares_embedding else None
+    return LoadedDrafter(Target(model, None, record.name, frozenset(), target.backend, head), record)
+
+
 LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {
+    "draft_model": _load_draft_model,
     "medusa": load_medusa,
     "eagle1": load_eagle,
     "eagle2": load_eagle,

@@ -132,12 +132,13 @@ def warm_decoding(run: Run, method: Method) -> Decoding:
     return decoding
 
 
-def _extra_ids(value: Any) -> set[int]:
-    """Token ids in a step's ``extra``: there a pair of an integer and a float is a token with its probability."""
+def _extra_ids(value: Any, are_tokens: bool = False) -> set[int]:
+    """Token ids in a step's ``extra``: every integer below a name that ends in ``_tokens``; elsewhere a pair of an
+    integer and a float is a token with its probability."""
     if isinstance(value, dict):
-        return set().union(*map(_extra_ids, value.values()))
+        return set().union(*(_extra_ids(inner, name.endswith("_tokens")) for name, inner in value.items()))
     if not isinstance(value, list | tuple):
-        return set()
+        return {value} if are_tokens else set()
     if len(value) == 2 and type(value[0]) is int and type(value[1]) is float:
         return {value[0]}
-    return set().union(*map(_extra_ids, value))
+    return set().union(*(_extra_ids(inner, are_tokens) for inner in value))

@@ -36,10 +36,19 @@ class Target:
 
     model: a transformers causal LM whose attention implementation is ours (explorer.models.attention). stop_ids: every
     token that ends an answer. backend: what the attention runs on. The model is taken over: on a CPU its linear layers
-    are replaced by packed ones. ``head`` is the LM head to call, ``lm_head`` the layer that holds its weight.
+    are replaced by packed ones. ``head`` is the LM head to call, ``lm_head`` the layer that holds its weight; a model
+    that shares another's weight is given that one's ``head`` too, so that it is laid out once.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, stop_ids: frozenset[int], backend: str) -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        name: str,
+        stop_ids: frozenset[int],
+        backend: str,
+        head: nn.Module | None = None,
+    ) -> None:
         config = model.config.get_text_config()
         self.name = name
         self.tokenizer = tokenizer
@@ -65,13 +74,18 @@ class Target:
         if is_packable(self.lm_head):
             fuse(self._decoder, pick("tree_attention", backend), partial(probe_decoder, self._decoder))
             pack_linears(self._decoder)
-        self.head = pack(self.lm_head)
+        self.head = pack(self.lm_head) if head is None else head
         self.start(0)
 
     @property
     def length(self) -> int:
         """Tokens committed to the cache."""
         return self.cache.length
+
+    @property
+    def max_depth(self) -> int:
+        """Of a row in the next tree pass: deeper, the token after it would have no position in the context."""
+        return self.context_limit - 2 - self.length
 
     def start(self, capacity: int) -> None:
         """Forget everything and make room for ``capacity`` tokens (more are made when needed)."""
@@ -112,6 +126,10 @@ class Target:
         with torch.inference_mode():
             guesses: Tensor = self.head(own[1:]).argmax(dim=-1)
         return guesses
+
+    def roll_back(self, length: int) -> None:
+        """Keep the first ``length`` committed tokens: a draft model reads its own guesses, and some of them fail."""
+        self.cache.truncate(length)
 
     def _pass(self, tokens: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
         """Hidden states [R, H] of R rows, after the final norm."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -35,9 +35,10 @@ class LoadedDrafter(NamedTuple):
     """A drafter on the target's device in the target's dtype, and what the record says of it.
 
     doubt: a sentence where it does not seem to belong to its target (explorer.drafter_check), for every run to repeat.
+    ``module`` is what the method is given: a network, or for a draft model a whole target of its own.
     """
 
-    module: nn.Module
+    module: Any
     record: DrafterRecord
     doubt: str | None = None
 

@@ -44,8 +44,8 @@ def load_target(source: str, *, device: str = "auto", dtype: str = "auto", backe
     attention, used = _attention(backend)
     folder, name = _find(source)
     what = f"target {name!r}"
-    config = _read_model_config(folder, what)
-    model = _load_model(folder, config, {"dtype": choose_dtype(dtype, on, config), "attn_implementation": attention})
+    config = read_model_config(folder, what)
+    model = load_model(folder, config, {"dtype": choose_dtype(dtype, on, config), "attn_implementation": attention})
     with parsing(what):
         model = model.to(on).eval().requires_grad_(False)
     tokenizer = load_tokenizer(folder, what)
@@ -124,7 +124,11 @@ def _find(source: str) -> tuple[Path, str]:
     return folder, Path(source).resolve().name if Path(source).expanduser().is_dir() else source
 
 
-def _read_model_config(folder: Path, what: str) -> Any:
+def read_model_config(folder: Path, what: str, borrows_embedding: bool = False) -> Any:
+    """The config of a causal LM that our attention and cache can run; CheckpointError says why one cannot.
+
+    borrows_embedding: the weight files lack the embedding and the LM head, see ``embedding_names``.
+    """
     from transformers import AutoConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
@@ -138,27 +142,44 @@ def _read_model_config(folder: Path, what: str) -> Any:
         read_json(folder / "generation_config.json")  # transformers passes over a broken one, and its stop ids
     refuse_unsupported(text_config, model_class, what)
     check_numbers(text_config, what)
-    _check_size(folder, config, what)
+    _check_size(folder, config, what, borrows_embedding)
     return config
 
 
-def _check_size(folder: Path, config: Any, what: str) -> None:
-    """Refuse a config far larger than its weights before anything of that size is allocated."""
+def embedding_names(config: Any) -> frozenset[str]:
+    """Names of the embedding and the LM head in the state dict of this config's model."""
+    skeleton = _skeleton(config)
+    outer = {id(layer.weight) for layer in (skeleton.get_input_embeddings(), skeleton.get_output_embeddings())}
+    named = skeleton.named_parameters(remove_duplicate=False)  # tied, both names mean one parameter
+    return frozenset(name for name, parameter in named if id(parameter) in outer)
+
+
+def _skeleton(config: Any) -> Any:
+    """The model of a config without its memory."""
     from transformers import AutoModelForCausalLM
 
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config)
+
+
+def _check_size(folder: Path, config: Any, what: str, borrows_embedding: bool) -> None:
+    """Refuse a config far larger than its weights before anything of that size is allocated."""
     with parsing(what):
         num_bytes = sum(path.stat().st_size for path in weight_files(folder))
-        with torch.device("meta"):
-            skeleton = AutoModelForCausalLM.from_config(config)
-    num_parameters = sum(parameter.numel() for parameter in skeleton.parameters())
+        borrowed = embedding_names(config) if borrows_embedding else ()
+        parameters = dict(_skeleton(config).named_parameters())
+    num_parameters = sum(parameter.numel() for name, parameter in parameters.items() if name not in borrowed)
     if num_parameters > 2 * num_bytes:  # the smallest weights in use take half a byte
         raise CheckpointError(
             f"{what}: config.json describes {num_parameters:,} parameters, its weight files hold {num_bytes:,} bytes"
         )
 
 
-def _load_model(folder: Path, config: Any, options: dict[str, Any]) -> Any:
-    """The model with every tensor accounted for; transformers alone would fill gaps with random numbers."""
+def load_model(folder: Path, config: Any, options: dict[str, Any], borrowed: frozenset[str] = frozenset()) -> Any:
+    """The model with every tensor accounted for; transformers alone would fill gaps with random numbers.
+
+    borrowed: tensors that the files need not have, because the caller brings them; they are random here.
+    """
     from transformers import AutoModelForCausalLM
 
     what = f"target {folder}"
@@ -176,7 +197,8 @@ def _load_model(folder: Path, config: Any, options: dict[str, Any]) -> Any:
     leftover = {name for name in info["unexpected_keys"] if not _NOT_THE_TARGETS.match(name)}
     report = Report(what)
     report.compare(
-        dict.fromkeys(info["missing_keys"], ()) | {name: wanted for name, (_, wanted) in misshapen.items()},
+        dict.fromkeys(set(info["missing_keys"]) - borrowed, ())
+        | {name: wanted for name, (_, wanted) in misshapen.items()},
         dict.fromkeys(leftover, ()) | {name: found for name, (found, _) in misshapen.items()},
     )
     for problem in info["error_msgs"]:

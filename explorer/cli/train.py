@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options")
 
-HELP = "make drafters for a target: its own text, its features, Medusa heads, the EAGLE layer, their acceptance"
-STAGES = ("generate", "gather", "features", "medusa", "eagle", "profile", "ablate", "all")
+HELP = "make drafters for a target: its own text, Medusa heads, the EAGLE layer, a draft model, their acceptance"
+STAGES = ("generate", "gather", "features", "medusa", "eagle", "draft", "profile", "ablate", "all")
 INTERRUPTED = 130
 # Heads are shallow and start near the identity, so they bear twice the step (axolotl's Medusa recipe: 2e-3).
 LEARNING_RATES = {"medusa": 2e-3, "eagle": 1e-3}
@@ -27,9 +27,9 @@ LEARNING_RATES = {"medusa": 2e-3, "eagle": 1e-3}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Stages, folders and sizes; a stage that is run again goes on where it stopped."""
     parser.description = f"{HELP}. Every stage resumes where it stopped when the same command is run again."
-    parser.add_argument("stage", choices=STAGES, help="what to make; medusa and eagle compute missing features first")
+    parser.add_argument("stage", choices=STAGES, help="what to make; the drafters compute missing features first")
     parser.add_argument("--work", type=Path, required=True, help="folder for text, features and checkpoints")
-    parser.add_argument("--out", type=Path, help="folder for medusa/ and eagle/ (default: --work/drafters)")
+    parser.add_argument("--out", type=Path, help="folder of the drafters' folders (default: --work/drafters)")
     parser.add_argument("--target", default=DEFAULT_TARGET, help="smollm2, a directory or a hub id")
     parser.add_argument("--dtype", default="auto", help="of the target and of training: auto, float32 or bfloat16")
     parser.add_argument("--text", type=Path, action="append", default=[], help="text .npz or folder (repeatable)")
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, help="train on about this many tokens (default: all)")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--learning-rate", type=float, help="default: 0.002 for medusa, 0.001 for eagle")
-    parser.add_argument("--start-from", type=Path, help="medusa, eagle: a drafter folder to go on training")
+    parser.add_argument("--start-from", type=Path, help="a drafter folder to go on training")
     parser.add_argument("--draft-vocab", type=int, default=8192, help="eagle: tokens the drafter may propose")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="medusa, eagle: an option of the recipe"
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     target = load_target(args.target, dtype=args.dtype)
-    stages = ("generate", "medusa", "eagle", "profile") if args.stage == "all" else (args.stage,)
+    stages = ("generate", "medusa", "eagle", "draft", "profile") if args.stage == "all" else (args.stage,)
     try:
         for stage in stages:
             print(f"{stage}: {_run_stage(stage, args, target)}")
@@ -117,6 +117,11 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
         return ablate(plan, target, decoding_target(args.target))
     if stage == "medusa":
         return train_medusa(plan, target, options_of(MedusaOptions, args.set), args.trees)
+    if stage == "draft":
+        from explorer.training.draft_model import DraftModelOptions
+        from explorer.training.run import train_draft_model
+
+        return train_draft_model(plan, target, options_of(DraftModelOptions, args.set))
     return train_eagle(plan, target, options_of(EagleOptions, args.set))
 
 

@@ -102,6 +102,12 @@ class TreeCache(Cache):
             self._storage[:, :, :, self.length : end] = self._storage.index_select(3, index)
         self.length, self.num_pending = end, 0
 
+    def truncate(self, length: int) -> None:
+        """Keep the first ``length`` committed tokens; what was committed after them was a guess that failed."""
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot truncate a cache of {self.length} tokens to {length}")
+        self.length, self.num_pending = length, 0
+
     def committed(self) -> Tensor:
         """[layers, 2, kv_heads, length, head_dim]: what is committed, for comparison with a fresh prefill."""
         return self._storage[:, :, :, : self.length]

@@ -4,9 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from explorer.checkpoints.draft_model import SHARED
 from explorer.models.eagle_layer import EagleDrafter
 from explorer.models.medusa_heads import MedusaHeads
+from explorer.training.draft_model import FirstLayers
 from explorer.training.storage import replace_file, write_json, write_tensors
+
+_NOT_STORED = ("_name_or_path", "transformers_version")  # where and with what a config was made
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,14 @@ def save_eagle(network: EagleDrafter, folder: Path, target_name: str) -> None:
         "torch_dtype": "float16",
     }
     write_json(folder / "config.json", config)
+
+
+def save_draft_model(network: FirstLayers, folder: Path, target_name: str) -> None:
+    """A causal LM's own layout without embedding and LM head: ``embedding_shared`` says that they are the target's."""
+    write_tensors(folder / "model.safetensors", network.state_dict())
+    own = {name: value for name, value in network.config.to_diff_dict().items() if name not in _NOT_STORED}
+    own |= {"base_model_name_or_path": target_name, SHARED: True, "dtype": "float16"}
+    write_json(folder / "config.json", own)
 
 
 def write_card(folder: Path, facts: CardFacts) -> None:

@@ -23,8 +23,9 @@ from explorer.target import Target
 from explorer.training.acceptance import profile_eagle2, profile_medusa
 from explorer.training.corpus import Corpus, frequent_tokens
 from explorer.training.dataset import FeatureSet, read_features
+from explorer.training.draft_model import DraftModelOptions, DraftModelRecipe
 from explorer.training.eagle import EagleOptions, EagleRecipe
-from explorer.training.export import CardFacts, save_eagle, save_medusa, write_card
+from explorer.training.export import CardFacts, save_draft_model, save_eagle, save_medusa, write_card
 from explorer.training.features import compute_features
 from explorer.training.gather import gather, read_gathered
 from explorer.training.loop import LoopOptions, Progress, Recipe, train
@@ -35,6 +36,7 @@ from explorer.training.trees import expected_length, grow_tree, merge_trees
 GROWN_TREE = "smollm2-63"  # listed best first, so that its beginnings are the grown trees of every smaller budget
 TREE_SIZE = 63
 SHOWN_SIZES = (9, 15, 31, 63)
+CARD_GAMMA = 5  # chain length that a draft model's card counts with
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,25 @@ def train_eagle(plan: Plan, target: LoadedTarget, options: EagleOptions) -> Path
     save_eagle(recipe.network, folder, target.name)
     figures = {f"first guess right at depth {d + 1}": f"{value:.3f}" for d, value in enumerate(agreement)}
     card = _card(plan, f"EAGLE drafter for {target.name}", data, figures, state)
+    write_card(folder, replace(card, recipe=asdict(options) | card.recipe))
+    return folder
+
+
+def train_draft_model(plan: Plan, target: LoadedTarget, options: DraftModelOptions) -> Path:
+    """Train the target's first layers into a draft model, measure it, write the folder."""
+    data = prepare(plan, target)
+    lm_head = target.model.get_output_embeddings().weight.detach().float()
+    recipe = DraftModelRecipe(target.model.get_decoder(), lm_head, data.draft_tokens, data.held_out, options)
+    state = _fit(plan, recipe, data, "draft_model")
+    alpha = recipe.agreement()
+    folder = plan.out / "draft_model"
+    save_draft_model(recipe.network, folder, target.name)
+    expected = sum(alpha**length for length in range(CARD_GAMMA + 1))  # arXiv 2211.17192, equation 1
+    figures = {
+        "first choice is the target's": f"{alpha:.3f}",
+        f"expected tokens per pass, gamma {CARD_GAMMA}, were the tokens alike and independent": f"{expected:.2f}",
+    }
+    card = _card(plan, f"Draft model for {target.name}", data, figures, state)
     write_card(folder, replace(card, recipe=asdict(options) | card.recipe))
     return folder
 

@@ -117,6 +117,16 @@ def test_the_context_limit_ends_a_run_in_the_middle_of_a_tree(name: str, room: i
         assert step.prefix_len + deepest < 31
 
 
+def test_a_method_that_falls_back_says_so() -> None:
+    target = tiny_target()
+    method = METHODS["draft_model"](
+        target, tiny_target(1, max_position_embeddings=8), METHODS["draft_model"].Settings()
+    )
+    _, steps = run(target, method, PROMPT, 12)
+    assert steps[0].plain_reason is None
+    assert steps[-1].plain_reason == "fallback"
+
+
 def test_a_step_without_room_for_drafts_says_so() -> None:
     target = tiny_target(max_position_embeddings=16)
     prompt = [(3 * i) % VOCAB for i in range(14)]

@@ -88,7 +88,11 @@ def test_where_a_drafter_comes_from(tmp_path, monkeypatch):
     [
         (request("autoregressive", drafter="x"), PRESET, "uses no drafter"),
         (request("medusa"), TargetPreset("t", "t", "t"), "--drafter DIR_OR_ID"),
-        (request("magic"), PRESET, "autoregressive, medusa, eagle1, eagle2"),
+        (
+            request("magic"),
+            PRESET,
+            "autoregressive, prompt_lookup, jacobi, lookahead, draft_model, medusa, eagle1, eagle2",
+        ),
     ],
 )
 def test_drafters_that_do_not_go_together(wanted, preset, says):

@@ -18,13 +18,19 @@ from explorer.trace import Output, from_json, to_json
 from explorer.trace_check import check_trace
 from tests.support.goldens import FOLDER, golden, golden_target
 
-PAIRS = {"eagle2": ("base_a", "eagle_bias"), "medusa": ("base_b", "medusa_b"), "autoregressive": ("base_a", None)}
+PAIRS = {
+    "eagle2": ("base_a", "eagle_bias"),
+    "medusa": ("base_b", "medusa_b"),
+    "draft_model": ("base_a", "medusa_c"),
+    "lookahead": ("base_b", None),
+    "autoregressive": ("base_a", None),
+}
 
 
 def request(method="eagle2", **changes):
     target, drafter = PAIRS[method]
     given = {"prompt": "Count the red cats"} if not {"prompt_ids", "messages"} & set(changes) else {}
-    settings = {"total_tokens": 12} if drafter else {}
+    settings = {"total_tokens": 12} if method in ("eagle2", "medusa") else {}
     values = {"target": str(FOLDER / target), "drafter": drafter and str(FOLDER / drafter), "settings": settings}
     return RunRequest(method, **(values | given | {"max_new_tokens": 24} | changes))
 
@@ -78,7 +84,7 @@ def test_a_run(runner, method):
         assert trace.baseline.output_equal is True and trace.baseline.first_divergence is None
         assert len(trace.baseline.ms_per_token) == len(trace.output.token_ids) - 1
         assert trace.stats.speedup == pytest.approx(trace.stats.tokens_per_second / trace.baseline.tokens_per_second)
-        assert trace.drafter.num_parameters > 0
+        assert trace.drafter.num_parameters > 0 if method != "lookahead" else trace.drafter is None
 
 
 @pytest.mark.parametrize("method", ["eagle2", "medusa"])
@@ -94,23 +100,15 @@ def test_goldens_through_prompt_ids(runner, method):
 
 @pytest.mark.parametrize("method", PAIRS)
 def test_a_sampled_run_records_its_draws_and_repeats(runner, method):
-<<<<<<< ours
-    wanted = request(method, sampling=Sampling(1.5, top_p=0.95, seed=5))
-    trace, again = (finished(runner.run(wanted)) for _ in range(2))
-=======
-    wanted = request(method, sampling=Sampling(2.0, top_p=0.98, seed=5))
+    temperature = 0.9 if method == "lookahead" else 2.0  # hotter, no n-gram ever comes back
+    wanted = request(method, sampling=Sampling(temperature, top_p=0.98, seed=5))
     trace = finished(runner.run(wanted))
     again = finished(runner.run(wanted))
->>>>>>> theirs
     assert from_json(to_json(trace)) == trace
     assert [(s.tree, s.draws, s.emitted) for s in again.steps] == [(s.tree, s.draws, s.emitted) for s in trace.steps]
     assert trace.output.token_ids != finished(runner.run(request(method))).output.token_ids
     assert dataclasses.asdict(trace.sampling) == {
-<<<<<<< ours
-        "temperature": 1.5, "top_p": 0.95, "top_k": 0, "seed": 5, "acceptance": "rejection",
-=======
-        "temperature": 2.0, "top_p": 0.98, "top_k": 0, "seed": 5, "acceptance": "rejection",
->>>>>>> theirs
+        "temperature": temperature, "top_p": 0.98, "top_k": 0, "seed": 5, "acceptance": "rejection",
     }  # fmt: skip
     draws = [draw for step in trace.steps for draw in step.draws]
     assert all(draw.uniform is not None and draw.threshold is None for draw in draws)
@@ -250,15 +248,17 @@ def test_numbers_that_are_not_finite_in_the_prompt_pass(runner, monkeypatch):
         list(runner.run(request()))
 
 
-def test_pairs_in_extra_are_tokens():
+def test_pairs_and_token_lists_in_extra_are_tokens():
     extra = {
         "heads": [[[5, 0.5], [6, 0.25]], []],
         "counts": [1, 2],
         "flag": True,
         "name": "x",
         "deep": {"a": [[7, 1.0]]},
+        "guess_tokens": [[8, 9], []],
+        "pool_size": 4,
     }
-    assert module._extra_ids(extra) == {5, 6, 7}
+    assert module._extra_ids(extra) == {5, 6, 7, 8, 9}
 
 
 def test_a_warm_up_changes_nothing(runner, monkeypatch):

@@ -28,10 +28,10 @@ from explorer.verify import verify_rejection
 from tests.support.branches import branches, completed_law, exact_law, largest_difference
 from tests.support.chance import chance_of
 from tests.support.goldens import FOLDER, golden, golden_target
-from tests.support.tiny import tiny_drafter, tiny_target
+from tests.support.tiny import greedy, tiny_drafter, tiny_target
 
 PROMPT = [1, 0, 2]
-FEW = {"total_tokens": 5, "depth": 1, "top_k": 2, "gamma": 2, "block": 2, "window": 2, "ngram": 2, "guesses": 2}
+FEW = {"total_tokens": 5, "depth": 1, "top_k": 2, "gamma": 2, "block": 2, "window": 2, "ngram": 3, "guesses": 2}
 SMALL_TREE = ((0,), (1,), (0, 0))
 RARE = 1e-3  # seeded, so a test that passes once passes always; a wrong rule ends far below
 
@@ -70,7 +70,7 @@ def test_the_law_of_a_step_is_the_targets(name: str, sampling: Sampling, monkeyp
     for module in (eagle1, medusa):
         monkeypatch.setattr(module, "load_tree", lambda _: SMALL_TREE)
     target = tiny_target(vocab_size=3)
-    method = build(name, target, **FEW)
+    method = build(name, target, **FEW, pool_from_prompt=True)
     after = exact_after(target, PROMPT, sampling)
 
     def one_step(sampler: Sampler) -> tuple[list[int], Any]:
@@ -88,16 +88,18 @@ def test_the_law_of_a_step_is_the_targets(name: str, sampling: Sampling, monkeyp
 @pytest.mark.parametrize("name", METHODS)
 def test_drawn_tokens_follow_the_targets_distribution(name: str) -> None:
     target, sampling = tiny_target(vocab_size=12), Sampling(0.8, top_p=0.95)
-    method = build(name, target, total_tokens=12, depth=2, top_k=3)
+    method = build(name, target, total_tokens=12, depth=2, top_k=3, ngram=3, pool_from_prompt=True)
+    own_text = [] if method.needs_drafter else greedy(target, PROMPT, 24)  # where guesses from the text are found
+    prompt = [*PROMPT, *own_text]
     outputs, num_accepted = [], 0
     for seed in range(250):
         options = DecodeOptions(3, Sampling(0.8, top_p=0.95, seed=seed))
-        decoding = Decoding(target, method, PROMPT, options)
+        decoding = Decoding(target, method, prompt, options)
         decoding.prefill()
         num_accepted += sum(step.num_accepted for step in decoding.steps())
         outputs.append(decoding.output)
     assert name == "autoregressive" or num_accepted > 25, "the drafts must matter"
-    after = exact_after(target, PROMPT, sampling)
+    after = exact_after(target, prompt, sampling)
     for position in range(3):
         drawn = (output[position] for output in outputs)
         assert chance_of(drawn, marginal(after, position, 12)) > RARE

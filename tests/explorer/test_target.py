@@ -109,3 +109,17 @@ def test_logits_that_are_not_the_plain_lm_head_are_refused() -> None:
     model.__class__ = SoftCapped
     with pytest.raises(CheckpointError, match="not the LM head"):
         Target(model, None, "tiny", frozenset(), "naive")
+
+
+def test_rolling_back_equals_never_having_read_on() -> None:
+    TARGET.start(0)
+    TARGET.prefill([5, 6, 7])
+    expected = TARGET.prefill([8]).logits
+    TARGET.prefill([1, 2])
+    TARGET.roll_back(3)
+    torch.testing.assert_close(TARGET.prefill([8]).logits, expected, atol=1e-5, rtol=0)
+
+
+def test_a_lent_head_is_used_as_it_is() -> None:
+    head = TARGET.head
+    assert Target(tiny_model(), None, "tiny", frozenset(), "naive", head).head is head

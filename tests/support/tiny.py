@@ -65,6 +65,8 @@ def tiny_drafter(method: str, target: Target, seed: int = 0) -> Any:
     """A random drafter that fits ``target``; None for methods that need none."""
     torch.manual_seed(seed)
     size = target.hidden_size
+    if method == "draft_model":
+        return tiny_target(seed + 1, vocab_size=target.vocab_size, num_hidden_layers=1)
     if method == "medusa":
         heads = MedusaHeads(num_heads=3, num_layers=1, hidden_size=size, vocab_size=target.vocab_size)
         return heads.requires_grad_(False).eval()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ def test_recipe_options() -> None:
 def test_a_missing_target_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError):
         train.run(parse("features", "--work", str(tmp_path), "--target", str(tmp_path / "nothing")))
+
+
+def test_draft_stage(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "text" / "a.npz", tiny_corpus(24))
+    words = ("draft", "--work", str(tmp_path), "--target", str(FOLDER / "base_a"), "--epochs", "1")
+    assert train.run(parse(*words, "--threads", "1")) == 0
+    folder = tmp_path / "drafters" / "draft_model"
+    config = json.loads((folder / "config.json").read_text())
+    assert (config["num_hidden_layers"], config["intermediate_size"], config["embedding_shared"]) == (2, 128, True)
+    assert "explorer train draft --work WORK" in (folder / "README.md").read_text()
 
 
 def test_features_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

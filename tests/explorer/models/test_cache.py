@@ -49,6 +49,20 @@ def test_rows_that_were_not_committed_are_overwritten() -> None:
     assert committed(cache) == [0, 7, 8]
 
 
+def test_truncating_forgets_the_newest_tokens() -> None:
+    cache = make()
+    write(cache, torch.arange(5))
+    cache.commit(range(5))
+    cache.truncate(3)
+    assert committed(cache) == [0, 1, 2]
+    write(cache, torch.tensor([7]))
+    cache.commit([0])
+    assert committed(cache) == [0, 1, 2, 7]
+    for length in (-1, 5):
+        with pytest.raises(ValueError, match="cannot truncate"):
+            cache.truncate(length)
+
+
 def test_storage_grows_and_keeps_what_it_holds() -> None:
     cache = make(capacity=2)
     write(cache, torch.arange(2))

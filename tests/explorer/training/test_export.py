@@ -7,12 +7,14 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from explorer.checkpoints.draft_model import load_draft_model
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
 from explorer.models.eagle_layer import EagleConfig, EagleDrafter
 from explorer.models.medusa_heads import MedusaHeads
-from explorer.training.export import CardFacts, save_eagle, save_medusa, write_card
-from tests.support.tiny import tiny_target
+from explorer.training.draft_model import DraftModelOptions, FirstLayers
+from explorer.training.export import CardFacts, save_draft_model, save_eagle, save_medusa, write_card
+from tests.support.tiny import tiny_model, tiny_target
 
 
 def test_medusa_round_trip(tmp_path: Path) -> None:
@@ -39,6 +41,19 @@ def test_eagle_round_trip(tmp_path: Path) -> None:
     assert loaded.config.rope_theta == 5e4
     assert loaded.to_target(torch.arange(9)).tolist() == [6 * i for i in range(9)]
     assert torch.allclose(loaded.fc.weight, drafter.fc.weight, atol=1e-3)
+
+
+def test_draft_model_round_trip(tmp_path: Path) -> None:
+    network = FirstLayers(tiny_model().get_decoder(), DraftModelOptions(num_layers=1, intermediate_size=24))
+    save_draft_model(network, tmp_path, "tiny")
+    stored = load_file(tmp_path / "model.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
+    assert not [name for name in stored if "embed" in name or "lm_head" in name]
+    target, tokens = tiny_target(), torch.tensor([[3, 1, 4, 1, 5]])
+    loaded = load_draft_model(str(tmp_path), target)
+    logits = loaded.model(tokens).logits
+    assert loaded.model.config.num_hidden_layers == 1
+    assert torch.allclose(logits, target.lm_head(network(tokens)), atol=2e-2)
 
 
 def test_the_card_tells_everything(tmp_path: Path) -> None:

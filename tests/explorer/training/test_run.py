@@ -11,14 +11,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from explorer.checkpoints.draft_model import load_draft_model
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
 from explorer.errors import SettingError
+from explorer.training.draft_model import DraftModelOptions
 from explorer.training.eagle import EagleOptions
 from explorer.training.gather import HELD_OUT_EVERY, distinct
 from explorer.training.loop import LoopOptions
 from explorer.training.medusa import MedusaOptions
-from explorer.training.run import Plan, prepare, train_eagle, train_medusa
+from explorer.training.run import Plan, prepare, train_draft_model, train_eagle, train_medusa
 from tests.support.tiny import tiny_target
 from tests.support.training import tiny_corpus, tiny_loaded_target, write_corpus
 
@@ -51,6 +53,26 @@ def test_eagle_end_to_end(plan: Plan) -> None:
     num_held_out = -(-num_distinct // HELD_OUT_EVERY)
     assert f"Training: {num_distinct - num_held_out} conversations" in card
     assert f"Held out: {num_held_out} conversations" in card
+
+
+def test_draft_model_end_to_end(plan: Plan, tmp_path: Path) -> None:
+    options = DraftModelOptions(num_layers=1, intermediate_size=24, num_frequent=20, num_sampled=20)
+    folder = train_draft_model(plan, tiny_loaded_target(), options)
+    target = tiny_target()
+    loaded = load_draft_model(str(folder), target)
+    assert loaded.shares_embedding
+    assert loaded.model.get_input_embeddings() is target.embed_tokens
+    assert (folder / "model.safetensors").stat().st_size < 2 * loaded.record.num_parameters + 4096
+    card = (folder / "README.md").read_text()
+    assert "first choice is the target's" in card
+    assert "| num_layers | 1 |" in card
+    shutil.rmtree(tmp_path / "draft_model")
+    frozen = replace(plan.loop, epochs=1, learning_rate=1e-9)
+    again = train_draft_model(
+        replace(plan, start_from=folder, out=tmp_path / "again", loop=frozen), tiny_loaded_target(), options
+    )
+    before, after = (load_file(path / "model.safetensors") for path in (folder, again))
+    assert all(torch.allclose(before[name], after[name], atol=1e-3) for name in before)
 
 
 def test_a_run_can_start_from_a_finished_drafter(plan: Plan, tmp_path: Path) -> None:
