@@ -62,7 +62,11 @@ class GhostColumns:
 
 @dataclass(frozen=True)
 class DrawRecord:
-    """One acceptance test, in the order it was made."""
+    """One acceptance test, in the order it was made; ``prob`` and ``residual_*`` are the warped values it used.
+
+    residual_mass: the probability that this test rejects. residual_top: the favourites of what is left after that, as
+    a distribution; the next sibling is tested on it, and at last the target's own token is drawn from it.
+    """
 
     row: int
     uniform: float | None

@@ -182,6 +182,22 @@ def test_sampled_runs_meet_budgets_and_limits(name: str, room: int) -> None:
         assert all(len(step.draws) >= len(step.path) - 1 for step in steps)
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_stops_and_budgets_cut_a_sampled_run_and_change_nothing_before(name: str) -> None:
+    target = tiny_target(vocab_size=12)  # few tokens, so that paths of several are accepted
+    method, options = build(name, target), {"sampling": Sampling(0.7, seed=1)}
+    whole, steps = run(target, method, PROMPT, 24, **options)
+    assert name == "autoregressive" or max(step.num_accepted for step in steps) >= 2
+    for num_tokens in range(1, 24, 3):
+        assert run(target, method, PROMPT, num_tokens, **options)[0].output == whole.output[:num_tokens]
+    for token in set(whole.output):
+        target.stop_ids = frozenset([token])
+        decoding, _ = run(target, method, PROMPT, 24, **options)
+        assert decoding.output == whole.output[: whole.output.index(token) + 1]
+        assert decoding.stop == "eos"
+        assert target.length == len(PROMPT) + len(decoding.output) - 1
+
+
 def test_typical_runs_draw_nothing() -> None:
     target = tiny_target()
     sampled = Sampling(0.7, acceptance="typical")
