@@ -96,7 +96,8 @@ def test_a_sampled_run_records_its_draws_and_repeats(runner, method):
     for draw in draws:
         assert (draw.residual_mass is None) == draw.accepted == (not draw.residual_top)
     if method != "autoregressive":
-        assert {draw.accepted for draw in draws} == {True, False}
+        if trace.drafter:  # text this random never repeats an n-gram: Lookahead has nothing to test
+            assert {draw.accepted for draw in draws} == {True, False}
         assert trace.baseline.output_equal is None and trace.baseline.first_divergence is None
         assert trace.stats.speedup is not None
     else:
