@@ -187,7 +187,7 @@ def test_stops_and_budgets_cut_a_sampled_run_and_change_nothing_before(name: str
     target = tiny_target(vocab_size=12)  # few tokens, so that paths of several are accepted
     method, options = build(name, target), {"sampling": Sampling(0.7, seed=1)}
     whole, steps = run(target, method, PROMPT, 24, **options)
-    assert name == "autoregressive" or max(step.num_accepted for step in steps) >= 2
+    assert not method.needs_drafter or max(step.num_accepted for step in steps) >= 2
     for num_tokens in range(1, 24, 3):
         assert run(target, method, PROMPT, num_tokens, **options)[0].output == whole.output[:num_tokens]
     for token in set(whole.output):
