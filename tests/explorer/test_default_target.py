@@ -20,6 +20,8 @@ from explorer.text import render_prompt
 
 pytestmark = [pytest.mark.default_target, pytest.mark.slow]
 
+PRESET = find_target("smollm2", load_targets())
+OFFERED = [name for name, method in METHODS.items() if not method.needs_drafter or name in PRESET.drafters]
 NUM_TOKENS = 32
 TINY_GAP = 5e-4  # logits; below it two float32 routes through the same weights may choose differently
 PROMPTS = [item["text"] for item in json.loads(repo_path("assets", "presets", "prompts.json").read_text("utf-8"))] + [
@@ -54,14 +56,13 @@ def target() -> Target:
     return Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", OFFERED)
 def test_greedy_output_equals_transformers_on_twelve_prompts(
     name: str, target: Target, reference: list[list[int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert len(PROMPTS) == 12
-    preset = find_target("smollm2", load_targets())
-    settings, _ = resolve(METHODS[name].Settings, preset.method_settings(name, "cpu"))
-    drafter = LOADERS[name](str(repo_path(preset.drafters[name])), target).module if name in LOADERS else None
+    settings, _ = resolve(METHODS[name].Settings, PRESET.method_settings(name, "cpu"))
+    drafter = LOADERS[name](str(repo_path(PRESET.drafters[name])), target).module if name in LOADERS else None
     exceptions, num_passes, num_tokens = [], 0, 0
     for text, expected in zip(PROMPTS, reference, strict=True):
         ids = render_prompt(target.tokenizer, text, None, True).token_ids
