@@ -189,11 +189,11 @@ def _path_to(step: Step, row: int) -> list[int]:
 def _sentence(trace: Trace, step: Step, end: int) -> str:
     """What is accepted up to this row, and what the target writes after it."""
     names = [quote(trace.vocab, step.tree.token[row]) for row in _path_to(step, end)[1:]]
-    text = f"{plural(len(names), 'token')} accepted{': ' if names else ''}{listing(names)}. "
+    text = f"{plural(len(names), 'token')} accepted: {listing(names)}. " if names else "No token accepted. "
     if end == step.path[-1]:
         return f"{text}As in the run, the target goes on with {quote(trace.vocab, step.next_token)}."
     top = step.tree.target_top[end]
-    if end in step.path:
+    if trace.sampling.acceptance != "typical":  # the text stays as it is
         token = step.tree.token[step.path[step.path.index(end) + 1]]
     elif top:
         token = top[0][0]

@@ -65,10 +65,12 @@ def _is_window(step: Step, node: int) -> bool:
 
 def _prune(board: Board) -> MicroStep:
     step = board.step
-    if board.trace.method == "eagle2":
+    if not step.num_drafted and step.plain_reason is not None:
+        text = f"None of the {plural(step.num_pruned, 'node')} is sent: {PLAIN_SENTENCES[step.plain_reason]}."
+    elif board.trace.method == "eagle2":
         best = plural(step.num_drafted, "node")
         text = f"The rerank keeps the {best} with the best scores and prunes {step.num_pruned}"
-        if step.num_drafted and len(step.ghosts):
+        if len(step.ghosts):
             last, first = _path_prob(min(step.tree.score)), _path_prob(max(step.ghosts.score))
             text += f": the last one kept has {last} along its path, the first one pruned {first}"
         text += "."
