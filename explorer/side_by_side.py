@@ -51,10 +51,7 @@ def check_comparable(traces: Sequence[Trace]) -> None:
     first = traces[0]
     for other in traces[1:]:
         if other.prompt.token_ids != first.prompt.token_ids:
-            raise TraceError(
-                f"these runs answer different prompts, {_prompt(first)} and {_prompt(other)}: their tokens have "
-                "nothing to do with each other; choose runs of one prompt"
-            )
+            raise TraceError(f"{_different(first, other)}: their tokens do not correspond; choose runs of one prompt")
         if other.target.name != first.target.name:
             raise TraceError(
                 f"these runs have different targets, {visible(first.target.name)} and {visible(other.target.name)}: "
@@ -62,11 +59,18 @@ def check_comparable(traces: Sequence[Trace]) -> None:
             )
 
 
+def _different(first: Trace, other: Trace) -> str:
+    """What differs between two prompts."""
+    if first.prompt.text == other.prompt.text:
+        sizes = f"{len(first.prompt.token_ids)} and {len(other.prompt.token_ids)} tokens"
+        return f"these runs read one prompt differently ({sizes}; another template, system text or tokenizer)"
+    return f"these runs answer different prompts, {_prompt(first)} and {_prompt(other)}"
+
+
 def _prompt(trace: Trace) -> str:
-    """A prompt for a sentence; the system text and the template may differ where the words do not."""
     words = " ".join(trace.prompt.text.split())
     cut = words if len(words) <= PROMPT_LENGTH else words[: PROMPT_LENGTH - 1] + "…"
-    return f"“\u2068{visible(cut)}\u2069” ({len(trace.prompt.token_ids)} tokens)"
+    return f"“\u2068{visible(cut)}\u2069”"
 
 
 def _choices(trace: Trace) -> dict[str, Any]:

@@ -99,14 +99,17 @@ def test_window_rows_are_no_budget() -> None:
 
 
 def test_static_trees_are_cut_by_their_preset_where_it_is_known() -> None:
-    trace = recorded("medusa-code-64")
-    order = cut_order(trace, trace.steps[0])
+    settings = {"tree": "mc_sim_7b_63", "total_tokens": 24}
+    trace = _run(tiny_target(), "medusa", settings, 4)
+    step = trace.steps[0]
+    order = cut_order(trace, step)
     assert order.kind == "preset"
-    assert order.rows[:3] == [1, 2, 11], "the preset begins with [0], [1], [0, 0]"
-    unknown = replace(trace, settings={"tree": "nowhere", "total_tokens": 64})
-    assert cut_order(unknown, trace.steps[0]) == CutOrder("rows", list(range(1, 64)))
-    other = replace(trace, settings={"tree": "mc_sim_7b_63", "total_tokens": 64})
-    assert cut_order(other, trace.steps[0]).kind == "rows", "another tree's places would be wrong"
+    level = depths(step.tree.parent)
+    assert [level[row] for row in order.rows[:6]] == [1, 2, 1, 2, 1, 3], "[0] [0, 0] [1] [0, 1] [2] [0, 0, 0]"
+    unknown = replace(trace, settings=settings | {"tree": "nowhere"})
+    assert cut_order(unknown, step) == CutOrder("rows", list(range(1, 24)))
+    other = replace(trace, settings=settings | {"tree": "smollm2-63"})
+    assert cut_order(other, step).kind == "rows", "another tree's places would be wrong"
 
 
 @pytest.mark.parametrize("acceptance", ["greedy", "rejection"])

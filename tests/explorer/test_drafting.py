@@ -55,22 +55,35 @@ def test_levels_are_sorted_by_score_and_leave_windows_out() -> None:
 
 def test_eagle2_counts_what_it_drafted_though_the_record_lists_the_best_only() -> None:
     trace = recorded("eagle2-code-60")
-    found = captions(trace, trace.steps[4])
-    assert found[0] == "Draft pass 1 reads the root and gives what may follow it: 10 nodes, the surest ‘:’ with 31 %."
-    assert "100 nodes, the best 50 in the picture. The surest path ends in ‘␣name’ with 9.4 %." in found[1]
-    assert [stage.ms for stage in draft_stages(trace, trace.steps[4])] == trace.steps[4].ms.draft
+    step = next(step for step in trace.steps if len(drafted_levels(step)) == len(step.ms.draft))
+    assert step.num_pruned > len(step.ghosts)
+    found, stages = captions(trace, step), draft_stages(trace, step)
+    top_k, listed = trace.settings["top_k"], len(stages[1].nodes)
+    assert found[0].startswith("Draft pass 1 reads the root and gives what may follow it: ")
+    assert f": {top_k * top_k} nodes, the best {listed} in the picture. The surest path ends in " in found[1]
+    assert [stage.ms for stage in stages] == step.ms.draft
     unknown = replace(trace, settings={"top_k": "many"})
-    assert ": the best 50 in the picture." in captions(unknown, trace.steps[4])[1]
+    assert f": the best {listed} in the picture." in captions(unknown, step)[1]
+
+
+def test_eagle2_names_the_surest() -> None:
+    trace = make_trace("eagle2", 3, 12)
+    step = replace(first(trace), num_pruned=len(first(trace).ghosts))
+    assert captions(trace, step)[0] == (
+        "Draft pass 1 reads the root and gives what may follow it: 8 nodes, the surest ‘␣slow’ with 51 %."
+    )
+    assert captions(trace, step)[1].endswith("25 nodes. The surest path ends in ‘␣=’ with 16 %.")
 
 
 def test_medusas_heads_share_one_pass() -> None:
     trace = recorded("medusa-code")
-    step = trace.steps[5]
-    stages = draft_stages(trace, step)
-    assert [stage.ms for stage in stages] == [sum(step.ms.draft), None]
-    assert plain(stages[0].caption).endswith("Head 1 guesses what follows: 6 nodes.")
-    assert "Head 2 guesses 2 tokens ahead without knowing what comes before" in stages[1].caption
-    assert "its 2 candidates stand below 2 nodes alike, 3 nodes." in stages[1].caption
+    step = trace.steps[0]
+    first_stage, second, *_ = draft_stages(trace, step)
+    assert (first_stage.ms, second.ms) == (sum(step.ms.draft), None)
+    assert first_stage.caption.endswith(f"Head 1 guesses what follows: {len(first_stage.nodes)} nodes.")
+    candidates = len({step.tree.token[row] for row in second.nodes})
+    assert "Head 2 guesses 2 tokens ahead without knowing what comes before" in second.caption
+    assert f"its {candidates} candidates stand below {len(second.parents)} nodes alike, " in second.caption
 
 
 def test_a_drafter_that_draws_says_so() -> None:

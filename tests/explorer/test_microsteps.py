@@ -70,30 +70,36 @@ def test_recorded_runs(name: str) -> None:
 
 
 def test_a_step_of_eagle2_in_words() -> None:
-    trace = recorded("eagle2-code")
-    told = {moment.kind: plain(moment.caption) for moment in micro_steps(trace, trace.steps[3])}
+    trace = make_trace("eagle2", 3, 12)
+    step = replace(trace.steps[0], num_pruned=len(trace.steps[0].ghosts))
+    told = {moment.kind: plain(moment.caption) for moment in micro_steps(trace, step)}
     assert told["start"] == (
-        "Step 4 begins with ‘init’, the last token of the output; the cache holds the 50 tokens before it."
+        "Step 1 begins with ‘␣this’, the last token of the output; the cache holds the 41 tokens before it."
     )
     assert told["prune"] == (
-        "The rerank keeps the 11 nodes with the best scores and prunes 41: the last one kept has 2.3 % along its path, "
-        "the first one pruned 1.7 %. They stay in the picture, dotted; the target never sees them."
+        "The rerank keeps the 11 nodes with the best scores and prunes 64: the last one kept has 3.3 % along its path, "
+        "the first one pruned 3.2 %. They stay in the picture, dotted; the target never sees them."
     )
-    assert told["flatten"].endswith("so they share 5: 50 to 54.")
-    assert told["mask"].endswith("45 of 144 cells are set.")
-    assert told["next"].startswith("The target's own choice where the walk ended: ‘␣data’ was number 92")
+    assert told["flatten"].endswith("A row's position is the prefix plus its depth, so they share 5: 41 to 45.")
+    assert told["mask"].endswith("so it sees the prefix, 4 ancestors and itself. 37 of 144 cells are set.")
+    assert told["verify"] == (
+        "One pass of the target reads all 12 rows at once, and says after each what it would write next."
+    )
+    assert told["next"].startswith("Bonus: the path was accepted to its end")
     assert told["commit"] == (
-        "The cache keeps rows 0, 1, 2 and 4 at positions 50 to 53; row 4 moves there, 8 rows dropped. "
-        "The output grows by ‘__(’, ‘self’, ‘,’ and ‘␣data’."
+        "The cache keeps rows 0, 1, 3, 8 and 11 at positions 41 to 45; rows 3, 8 and 11 move there, 7 rows dropped. "
+        "The output grows by ‘␣slow’, ‘␣=’, ‘␣language’, ‘␣after’ and ‘:’."
     )
 
 
 def test_the_mask_grows_by_depth_and_a_chains_is_one_triangle() -> None:
-    tree = recorded("eagle2-code")
-    first, second, third, *_ = (m for m in micro_steps(tree, tree.steps[8]) if m.kind == "mask")
-    assert first.caption == "The mask, row by row: the root sees the 61 prefix tokens and itself."
-    assert "each of the 4 rows copies its parent's and adds itself, so it sees no sibling" in second.caption
-    assert "so it sees the prefix, 2 ancestors and itself." in third.caption
+    tree = make_trace("eagle2", 3, 12)
+    first, second, *_, last = (m for m in micro_steps(tree, tree.steps[0]) if m.kind == "mask")
+    assert first.caption == "The mask, row by row: the root sees the 41 prefix tokens and itself."
+    assert second.caption == (
+        "Depth 1: each of the 2 rows copies its parent's and adds itself, so it sees no sibling, no other branch."
+    )
+    assert last.caption.startswith("Depth 4: the one row copies its parent's and adds itself")
     chain = make_trace("jacobi", 2, 5)
     (only,) = (m for m in micro_steps(chain, chain.steps[0]) if m.kind == "mask")
     assert only.focus == [0, 1, 2, 3, 4]
@@ -143,9 +149,9 @@ def test_what_a_rejection_left_gives_the_recovered_token() -> None:
 
 
 def test_a_cache_of_another_layout_moves_nothing() -> None:
-    trace = recorded("eagle2-code")
+    trace = make_trace("eagle2", 3, 12)
     slots = replace(trace, target=replace(trace.target, cache="slots"))
-    assert "moves" not in micro_steps(slots, trace.steps[3])[-1].caption
+    assert "at positions 41 to 45, 7 rows dropped." in micro_steps(slots, trace.steps[0])[-1].caption
 
 
 def test_measured_parts_carry_their_times() -> None:

@@ -41,6 +41,9 @@ def test_other_prompts_and_other_targets_are_refused_in_words() -> None:
     prompt = replace(EAGLE.prompt, text="Another question that is long enough to be cut somewhere", token_ids=[1, 2])
     with pytest.raises(TraceError, match=r"different prompts.*Another question.*choose runs of one prompt"):
         check_comparable([EAGLE, replace(EAGLE, prompt=prompt)])
+    prompt = replace(EAGLE.prompt, token_ids=[1, 2])
+    with pytest.raises(TraceError, match=r"read one prompt differently \(41 and 2 tokens; another template"):
+        check_comparable([EAGLE, replace(EAGLE, prompt=prompt)])
     with pytest.raises(TraceError, match=r"different targets.*choose runs of one target"):
         check_comparable([replace(EAGLE, target=replace(EAGLE.target, name="other")), EAGLE])
     with pytest.raises(TraceError, match="choose at least one"):
