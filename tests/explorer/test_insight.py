@@ -128,6 +128,21 @@ def test_miss_classes_are_exclusive_and_in_order() -> None:
     assert insight.miss_class(replace(step, next_token=2)) == "not_drafted", "another depth is another position"
 
 
+def test_a_window_row_was_not_drafted() -> None:
+    step = make_step()
+    tree = replace(step.tree, role=["root"] + ["draft"] * 3 + ["window"], state=[*step.tree.state[:4], "window"])
+    assert insight.miss_class(replace(step, tree=tree, next_token=4)) == "not_drafted"
+
+
+def test_counts_and_lists_in_sentences() -> None:
+    assert [insight.plural(count, "row") for count in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
+    assert insight.plural(3, "pass", "passes") == "3 passes"
+    assert insight.listing(["a"]) == "a"
+    assert insight.listing(["a", "b", "c"]) == "a, b and c"
+    assert insight.listing(list("abcdefgh")) == "a, b, c, d, e and 3 more"
+    assert insight.listing(list("abcd"), most=2) == "a and 3 more"
+
+
 def test_every_miss_class_has_its_clause() -> None:
     step = make_step()
     variants = [step, replace(step, next_draft_rank=11), replace(step, next_token=3), replace(step, next_token=4)]
