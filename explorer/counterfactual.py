@@ -16,8 +16,8 @@ from functools import lru_cache
 
 from explorer.errors import SettingError
 from explorer.insight import depths, listing, plural, quote
-from explorer.methods.static_tree import StaticTree
 from explorer.presets import load_tree
+from explorer.static_tree import StaticTree
 from explorer.trace import Step, Trace
 
 MAX_CURVES = 16  # depth limits that are listed; the deepest is always among them

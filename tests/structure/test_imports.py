@@ -37,6 +37,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.panels": 0,
     "explorer.race": 0,
     "explorer.side_by_side": 0,
+    "explorer.static_tree": 0,
     "explorer.timeline": 0,
     "explorer.trace_diff": 0,
     "explorer.walk": 0,
@@ -49,7 +50,6 @@ LEVELS: dict[str, int | str] = {
     "explorer.checkpoints": 2,
     "explorer.target": 3,
     "explorer.methods": 4,
-    "explorer.methods.static_tree": 0,  # what a preset's rows are; the counterfactual cuts trees by it
     "explorer.engine": 5,
     "explorer.record": 5,
     "explorer.text": 5,
