@@ -7,6 +7,7 @@ only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from explorer.errors import TraceError
@@ -14,8 +15,6 @@ from explorer.insight import listing, plural, quote
 from explorer.side_by_side import check_comparable, run_labels
 from explorer.timeline import place_of, root_index
 from explorer.trace import Step, Trace
-
-Path = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -78,14 +77,17 @@ def compare_at(first: Trace, step: int, second: Trace) -> Comparison:
         raise TraceError(f"{labels[1]} ended here: it drafted nothing after token {index + 1}")
     other = second.steps[place.step]
     base = other.path[place.position]
-    here, there = _drafted(first.steps[step], 0), _drafted(other, base)
+    paths = _Paths()
+    here, there = paths.drafted(first.steps[step], 0), paths.drafted(other, base)
+    pruned_here, pruned_there = paths.ghosts(first.steps[step], 0, here), paths.ghosts(other, base, there)
+    text = first.output.token_ids[index + 1 :]
     sides = (
-        _side(first, labels[0], (first.steps[step], 0, here), (there, _ghosts(other, base)), index),
-        _side(second, labels[1], (other, base, there), (here, _ghosts(first.steps[step], 0)), index),
+        _side(labels[0], (first.steps[step], 0, here), (there, pruned_there), paths.held(text, here)),
+        _side(labels[1], (other, base, there), (here, pruned_here), paths.held(text, there)),
     )
     num_both = len(here.keys() & there.keys())
     token = quote(first.vocab, first.output.token_ids[index])
-    return Comparison(index, sides, num_both, _sentences(sides, num_both, token, _continuation(first, index)))
+    return Comparison(index, sides, num_both, _sentences(sides, num_both, token, text))
 
 
 def _num_common(first: Trace, second: Trace) -> int:
@@ -94,44 +96,51 @@ def _num_common(first: Trace, second: Trace) -> int:
     return next(parted, min(len(first.output.token_ids), len(second.output.token_ids)))
 
 
-def _drafted(step: Step, base: int) -> dict[Path, int]:
-    """Token path below ``base`` -> row, of drafted rows; of equal siblings the first."""
-    tree = step.tree
-    paths: dict[int, Path] = {base: ()}
-    found: dict[Path, int] = {}
-    for row in range(base + 1, len(tree)):
-        above = paths.get(tree.parent[row])
-        if above is not None and tree.role[row] == "draft":
-            paths[row] = (*above, tree.token[row])
-            found.setdefault(paths[row], row)
-    return found
+class _Paths:
+    """Token paths as numbers, so that two trees can be compared however deep they are; 0 is the empty path."""
 
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, int], int] = {}
 
-def _ghosts(step: Step, base: int) -> set[Path]:
-    """Token paths below ``base`` that were pruned."""
-    paths = {row: path for path, row in _drafted(step, base).items()} | {base: ()}
-    found = set[Path]()
-    for node, (parent, token) in enumerate(
-        zip(step.ghosts.parent, step.ghosts.token, strict=True), start=len(step.tree)
-    ):
-        if parent in paths:
-            paths[node] = (*paths[parent], token)
-            found.add(paths[node])
-    return found
+    def _number(self, above: int, token: int) -> int:
+        return self._numbers.setdefault((above, token), len(self._numbers) + 1)
+
+    def drafted(self, step: Step, base: int) -> dict[int, int]:
+        """Path below ``base`` -> row, of drafted rows; of equal siblings the first."""
+        tree, paths = step.tree, {base: 0}
+        found: dict[int, int] = {}
+        for row in range(base + 1, len(tree)):
+            above = paths.get(tree.parent[row])
+            if above is not None and tree.role[row] == "draft":
+                paths[row] = self._number(above, tree.token[row])
+                found.setdefault(paths[row], row)
+        return found
+
+    def ghosts(self, step: Step, base: int, drafted: dict[int, int]) -> set[int]:
+        """Paths below ``base`` that were pruned."""
+        paths = {row: path for path, row in drafted.items()} | {base: 0}
+        num_rows, found = len(step.tree), set[int]()
+        for i, (parent, token) in enumerate(zip(step.ghosts.parent, step.ghosts.token, strict=True)):
+            if parent in paths:
+                paths[num_rows + i] = self._number(paths[parent], token)
+                found.add(paths[num_rows + i])
+        return found
+
+    def held(self, text: Sequence[int], drafted: dict[int, int]) -> int:
+        """How many tokens of ``text`` lie on one path of a tree."""
+        at = 0
+        for count, token in enumerate(text):
+            at = self._numbers.get((at, token), -1)
+            if at not in drafted:
+                return count
+        return len(text)
 
 
 def _side(
-    trace: Trace,
-    label: str,
-    own: tuple[Step, int, dict[Path, int]],
-    other: tuple[dict[Path, int], set[Path]],
-    index: int,
+    label: str, own: tuple[Step, int, dict[int, int]], other: tuple[dict[int, int], set[int]], num_right: int
 ) -> Side:
     step, base, paths = own
     drafted_there, pruned_there = other
-    text, num_right = _continuation(trace, index), 0
-    while num_right < len(text) and tuple(text[: num_right + 1]) in paths:
-        num_right += 1
     return Side(
         label,
         step.index,
@@ -142,11 +151,6 @@ def _side(
         num_accepted=sum(step.tree.state[row] == "accepted" for row in paths.values()),
         num_right=num_right,
     )
-
-
-def _continuation(trace: Trace, index: int) -> list[int]:
-    """What the run wrote after output token ``index``."""
-    return trace.output.token_ids[index + 1 :]
 
 
 def _sentences(sides: tuple[Side, Side], num_both: int, token: str, text: list[int]) -> list[str]:

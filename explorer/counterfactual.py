@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from explorer.errors import SettingError
-from explorer.insight import depths, listing, plural, quote
+from explorer.insight import depths, listing, plural, quote, quoted
 from explorer.presets import load_tree
 from explorer.static_tree import StaticTree
 from explorer.trace import Step, Trace
@@ -188,8 +188,10 @@ def _path_to(step: Step, row: int) -> list[int]:
 
 def _sentence(trace: Trace, step: Step, end: int) -> str:
     """What is accepted up to this row, and what the target writes after it."""
-    names = [quote(trace.vocab, step.tree.token[row]) for row in _path_to(step, end)[1:]]
-    text = f"{plural(len(names), 'token')} accepted: {listing(names)}. " if names else "No token accepted. "
+    tokens = [step.tree.token[row] for row in _path_to(step, end)[1:]]
+    text = "No token accepted. "
+    if tokens:
+        text = f"{plural(len(tokens), 'token')} accepted: {quoted(trace.vocab, tokens)}. "
     if end == step.path[-1]:
         return f"{text}As in the run, the target goes on with {quote(trace.vocab, step.next_token)}."
     top = step.tree.target_top[end]

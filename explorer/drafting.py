@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from explorer.insight import depths, listing, percent, plural, quote
+from explorer.insight import depths, percent, plural, quote, quoted
 from explorer.trace import Step, Trace
 
 
@@ -84,7 +84,7 @@ class _Facts:
         return quote(self.trace.vocab, self.tokens[node])
 
     def names(self, nodes: list[int]) -> str:
-        return listing([self.name(node) for node in nodes])
+        return quoted(self.trace.vocab, [self.tokens[node] for node in nodes])
 
     def path_prob(self, node: int) -> float:
         """The product of the draft probabilities down to a node."""

@@ -14,7 +14,7 @@ from explorer.trace import DrawRecord, Label, Step
 
 MISS_CLASSES = ("not_drafted", "pruned", "elsewhere", "outranked", "sampled")
 QUOTE_LENGTH = 24  # characters of a token label inside a sentence
-LISTED = 6  # words in one list inside a sentence
+LISTED = 6  # tokens in one list inside a sentence
 PLAIN_SENTENCES = {
     "fallback": "the method fell back to plain decoding",
     "context_limit": "the context is nearly full",
@@ -65,10 +65,16 @@ def plural(count: int, noun: str, nouns: str | None = None) -> str:
     return f"{count} {noun if count == 1 else nouns or noun + 's'}"
 
 
-def listing(words: Sequence[str], most: int = LISTED) -> str:
-    """Words as a sentence lists them, "a, b and c"; beyond ``most`` the rest is counted, "a, b and 4 more"."""
-    shown = list(words) if len(words) <= most else [*words[: most - 1], f"{len(words) - most + 1} more"]
+def listing(words: Sequence[str], num_more: int = 0) -> str:
+    """Words as a sentence lists them: "a, b and c", and with more behind them "a, b and 4 more"."""
+    shown = [*words, f"{num_more} more"] if num_more else list(words)
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def quoted(vocab: Mapping[str, Label], tokens: Sequence[int]) -> str:
+    """Tokens as a sentence lists them; beyond LISTED the rest is counted."""
+    shown = tokens if len(tokens) <= LISTED else tokens[: LISTED - 1]
+    return listing([quote(vocab, token) for token in shown], len(tokens) - len(shown))
 
 
 def depths(parents: list[int]) -> list[int]:

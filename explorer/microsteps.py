@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from explorer.drafting import draft_stages
-from explorer.insight import PLAIN_SENTENCES, listing, own_token_sentence, percent, plural, quote
+from explorer.insight import PLAIN_SENTENCES, listing, own_token_sentence, percent, plural, quoted
 from explorer.moments import Board, MicroStep
 from explorer.trace import Step, Trace
 from explorer.walk import walk_moments
@@ -154,8 +154,7 @@ def _commit(board: Board) -> MicroStep:
         text += ", where they were written"
     num_dropped = len(step.tree) - len(rows)
     text += f", {plural(num_dropped, 'row')} dropped." if num_dropped else "."
-    emitted = listing([quote(board.trace.vocab, token) for token in step.emitted])
-    text += f" The output grows by {emitted}."
+    text += f" The output grows by {quoted(board.trace.vocab, step.emitted)}."
     if step.is_cut:
         text += " The run stops inside this path."
     return MicroStep("commit", text, [], rows, step.ms.commit, kept)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from explorer.insight import depths, listing, quote
+from explorer.insight import depths, quote, quoted
 from explorer.trace import Step, Trace
 
 KINDS = ("start", "draft", "prune", "flatten", "mask", "verify", "test", "choose", "next", "commit")
@@ -54,7 +54,7 @@ class Board:
 
     def names(self, rows: list[int]) -> str:
         """The tokens of rows, listed."""
-        return listing([self.name(row) for row in rows])
+        return quoted(self.trace.vocab, [self.step.tree.token[row] for row in rows])
 
     def put(self, states: Mapping[int, str]) -> Marks:
         """Give nodes their states; returns the marks of those that had another one."""

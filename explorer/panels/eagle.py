@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from explorer.drafting import Level, drafted_levels
-from explorer.insight import listing, percent, plural, quote
+from explorer.insight import LISTED, listing, percent, plural, quote
 from explorer.trace import Step, Trace
 
 NUM_LISTED = 64  # ghosts that the record lists by score; further ones are there because the target wanted them
@@ -77,5 +77,6 @@ def _sentence(trace: Trace, step: Step, nodes: list[LevelNode], depth: int) -> s
     read = [node for node in nodes if node.is_expanded]
     if not read:
         return f"{text} None was expanded: the draft ends here."
-    names = listing([f"{quote(trace.vocab, tokens[node.node])} ({percent(node.confidence)})" for node in read])
-    return f"{text} Expanded {'was' if len(read) == 1 else 'were'} {names}."
+    shown = read if len(read) <= LISTED else read[: LISTED - 1]
+    names = [f"{quote(trace.vocab, tokens[node.node])} ({percent(node.confidence)})" for node in shown]
+    return f"{text} Expanded {'was' if len(read) == 1 else 'were'} {listing(names, len(read) - len(shown))}."

@@ -139,8 +139,10 @@ def test_counts_and_lists_in_sentences() -> None:
     assert insight.plural(3, "pass", "passes") == "3 passes"
     assert insight.listing(["a"]) == "a"
     assert insight.listing(["a", "b", "c"]) == "a, b and c"
-    assert insight.listing(list("abcdefgh")) == "a, b, c, d, e and 3 more"
-    assert insight.listing(list("abcd"), most=2) == "a and 3 more"
+    assert insight.listing(["a", "b"], 3) == "a, b and 3 more"
+    assert plain(insight.quoted(VOCAB, [1, 2])) == "‘good’ and ‘bad’"
+    assert plain(insight.quoted(VOCAB, [0] * 8)) == f"{', '.join(['‘root’'] * 5)} and 3 more"
+    assert insight.quoted(VOCAB, []) == ""
 
 
 def test_every_miss_class_has_its_clause() -> None:
