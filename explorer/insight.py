@@ -7,13 +7,14 @@ hostile label cannot reorder or break the words around it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.trace import DrawRecord, Label, Step
 
 MISS_CLASSES = ("not_drafted", "pruned", "elsewhere", "outranked", "sampled")
 QUOTE_LENGTH = 24  # characters of a token label inside a sentence
+LISTED = 6  # tokens in one list inside a sentence
 PLAIN_SENTENCES = {
     "fallback": "the method fell back to plain decoding",
     "context_limit": "the context is nearly full",
@@ -57,6 +58,23 @@ def percent(probability: float | None) -> str:
     if 0 < value < 0.01:
         return "<0.01 %"
     return f"{value:.0f} %" if value >= 10 else f"{value:.2g} %"
+
+
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """A count with its noun: 1 row, 5 rows."""
+    return f"{count} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def listing(words: Sequence[str], num_more: int = 0) -> str:
+    """Words as a sentence lists them: "a, b and c", and with more behind them "a, b and 4 more"."""
+    shown = [*words, f"{num_more} more"] if num_more else list(words)
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def quoted(vocab: Mapping[str, Label], tokens: Sequence[int]) -> str:
+    """Tokens as a sentence lists them; beyond LISTED the rest is counted."""
+    shown = tokens if len(tokens) <= LISTED else tokens[: LISTED - 1]
+    return listing([quote(vocab, token) for token in shown], len(tokens) - len(shown))
 
 
 def depths(parents: list[int]) -> list[int]:
@@ -216,16 +234,18 @@ def miss_class(step: Step) -> str | None:
 
 def _is_drafted_at_end(step: Step) -> bool:
     """True where the target's own token had been drafted, and rejected, right where the walk ended."""
-    return step.next_token in _tokens_below(step.path[-1], step.tree.parent, step.tree.token)
+    end, tree = step.path[-1], step.tree
+    below = (
+        t
+        for t, parent, role in zip(tree.token, tree.parent, tree.role, strict=True)
+        if (parent, role) == (end, "draft")
+    )
+    return step.next_token in below
 
 
 def _is_pruned(step: Step) -> bool:
     """True where the target's own token is a ghost right below the end of the path."""
-    return step.next_token in _tokens_below(step.path[-1], step.ghosts.parent, step.ghosts.token)
-
-
-def _tokens_below(parent: int, parents: list[int], tokens: list[int]) -> set[int]:
-    return {token for token, above in zip(tokens, parents, strict=True) if above == parent}
+    return (step.path[-1], step.next_token) in zip(step.ghosts.parent, step.ghosts.token, strict=True)
 
 
 def miss_clause(step: Step) -> str | None:

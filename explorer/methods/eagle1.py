@@ -16,9 +16,9 @@ from torch import Tensor
 from explorer.config import setting
 from explorer.methods.base import Draft
 from explorer.methods.eagle_base import EagleMethod
-from explorer.methods.static_tree import StaticTree
 from explorer.presets import load_tree, tree_names
 from explorer.sampling import Sampler
+from explorer.static_tree import StaticTree
 from explorer.tree import DraftTree
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from torch import Tensor
 from explorer.clock import Clock
 from explorer.config import ACCEPTANCES, setting
 from explorer.methods.base import Draft, Method
-from explorer.methods.static_tree import StaticTree
 from explorer.models.medusa_heads import MedusaHeads
 from explorer.presets import load_tree, tree_names
 from explorer.sampling import Sampler
+from explorer.static_tree import StaticTree
 from explorer.tree import DraftTree
 from explorer.verify import Verdict
 

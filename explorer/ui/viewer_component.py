@@ -7,6 +7,7 @@ check every part of it, open ids only from the store (never a path), and answer 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,12 @@ import gradio as gr
 from explorer.errors import ExplorerError, TraceError
 from explorer.trace import Trace, to_json
 from explorer.ui.store import TraceStore
+from explorer.views.insights import compare_insight, diff_insight, race_insight, run_insight, step_insight
 from explorer.views.viewer import SHELL, view_payload, viewer_js
 
 MAX_PAYLOAD_CHARS = 400
 MAX_ID_CHARS = 100
+MAX_TRACES = 6  # in one race
 DOWNLOAD_EVENT = "explorer-download"
 
 # The page's download button sends the viewer an event; the file is made in the browser, so nothing is written here.
@@ -59,6 +62,25 @@ class ViewRequest:
     start: int
 
 
+@dataclass(frozen=True)
+class InsightRequest:
+    """What is asked of ``kind`` about these traces: of step ``step`` of the first one, where it is about a step."""
+
+    kind: str
+    trace_ids: list[str]
+    step: int
+
+
+# kind -> (how many traces it is about, at least and at most, what answers it)
+INSIGHTS: dict[str, tuple[int, int, Callable[[list[Trace], int], dict[str, Any]]]] = {
+    "step": (1, 1, lambda traces, step: step_insight(traces[0], step)),
+    "run": (1, 1, lambda traces, _: run_insight(traces[0])),
+    "race": (1, MAX_TRACES, lambda traces, _: race_insight(traces)),
+    "diff": (2, 2, lambda traces, _: diff_insight(traces[0], traces[1])),
+    "compare": (2, 2, lambda traces, step: compare_insight(traces[0], step, traces[1])),
+}
+
+
 def trace_viewer(store: TraceStore, value: str | None = None, **kwargs: Any) -> gr.HTML:
     """The viewer over ``store`` (no gr.HTML subclass: Gradio writes a .pyi file beside each one)."""
 
@@ -68,12 +90,15 @@ def trace_viewer(store: TraceStore, value: str | None = None, **kwargs: Any) -> 
     def get_trace(payload: Any) -> str:
         return answer_trace(store, payload)
 
+    def get_insight(payload: Any) -> str:
+        return answer_insight(store, payload)
+
     return gr.HTML(
         value,
         html_template=SHELL,
         js_on_load=viewer_js() + _PAGE_JS % DOWNLOAD_EVENT,
         apply_default_css=False,
-        server_functions=[get_view, get_trace],
+        server_functions=[get_view, get_trace, get_insight],
         **kwargs,
     )
 
@@ -122,8 +147,39 @@ def answer_trace(store: TraceStore, payload: object) -> str:
     return json.dumps({"name": f"{name}.json", "trace": to_json(trace)}, ensure_ascii=False)
 
 
+def answer_insight(store: TraceStore, payload: object) -> str:
+    """What explorer.views.insights says, for ``{"insight": one of INSIGHTS, "ids": [trace ids], "step": number}``.
+
+    ``step`` may be left out where the answer is not about one. Mistakes are answered by ``{"error": sentence}``.
+    """
+    try:
+        request = _read_insight(payload)
+        traces = [store.get(trace_id)[0] for trace_id in request.trace_ids]
+        return _json(INSIGHTS[request.kind][2](traces, request.step))
+    except ExplorerError as error:
+        return _error(error)
+
+
 def _read(payload: object) -> ViewRequest:
     """The request in a payload of unknown make; raises TraceError for anything but ``{"id": text, "from": number}``."""
+    raw = _read_object(payload)
+    return ViewRequest(_trace_id(raw.get("id")), _number(raw.get("from", 0), "from"))
+
+
+def _read_insight(payload: object) -> InsightRequest:
+    """The same for what ``answer_insight`` describes."""
+    raw = _read_object(payload)
+    kind, ids = raw.get("insight"), raw.get("ids")
+    if not isinstance(kind, str) or kind not in INSIGHTS:
+        raise TraceError(f"a request's insight is one of {', '.join(INSIGHTS)}")
+    least, most, _ = INSIGHTS[kind]
+    if not isinstance(ids, list) or not least <= len(ids) <= most:
+        count = str(least) if least == most else f"{least} to {most}"
+        raise TraceError(f"a request's ids is a list; {kind} is about {count} of them")
+    return InsightRequest(kind, [_trace_id(trace_id) for trace_id in ids], _number(raw.get("step", 0), "step"))
+
+
+def _read_object(payload: object) -> dict[str, Any]:
     if not isinstance(payload, str) or len(payload) > MAX_PAYLOAD_CHARS:
         raise TraceError(f"a request is JSON text of at most {MAX_PAYLOAD_CHARS} characters")
     try:
@@ -132,12 +188,19 @@ def _read(payload: object) -> ViewRequest:
         raise TraceError("a request is JSON text") from error
     if not isinstance(raw, dict):
         raise TraceError("a request is a JSON object")
-    trace_id, start = raw.get("id"), raw.get("from", 0)
-    if not isinstance(trace_id, str) or not 0 < len(trace_id) <= MAX_ID_CHARS:
+    return raw
+
+
+def _trace_id(raw: object) -> str:
+    if not isinstance(raw, str) or not 0 < len(raw) <= MAX_ID_CHARS:
         raise TraceError("a request needs the id of a trace")
-    if isinstance(start, bool) or not isinstance(start, int) or start < 0:
-        raise TraceError("a request's from is a whole number, 0 or more")
-    return ViewRequest(trace_id, start)
+    return raw
+
+
+def _number(raw: object, name: str) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, int) or raw < 0:
+        raise TraceError(f"a request's {name} is a whole number, 0 or more")
+    return raw
 
 
 def _whole_view(trace: Trace, name: str) -> str:

@@ -14,6 +14,7 @@ template would evaluate its escapes.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def view_payload(trace: Trace, from_step: int = 0, *, trace_id: str = "", is_don
     payload: dict[str, Any] = {
         "id": trace_id,
         "from": start,
-        "vocab": _labels(trace.vocab, wanted - known),
+        "vocab": labels(trace.vocab, wanted - known),
         "steps": [view_step(trace, step) for step in trace.steps[start:]],
         "num_steps": len(trace.steps),
         "facts": [asdict(fact) for fact in facts(trace)],
@@ -179,7 +180,8 @@ def _ghosts(step: Step, layout: Layout) -> dict[str, Any]:
     }
 
 
-def _labels(vocab: dict[str, Label], ids: set[int]) -> dict[str, tuple[str, str]]:
+def labels(vocab: Mapping[str, Label], ids: Iterable[int]) -> dict[str, tuple[str, str]]:
+    """Token id -> [label, kind], ready to be drawn; ids without a label are left out."""
     found = ((str(token), vocab.get(str(token))) for token in sorted(ids))
     return {token: (insight.visible(label.label), label.kind) for token, label in found if label}
 

@@ -128,6 +128,23 @@ def test_miss_classes_are_exclusive_and_in_order() -> None:
     assert insight.miss_class(replace(step, next_token=2)) == "not_drafted", "another depth is another position"
 
 
+def test_a_window_row_was_not_drafted() -> None:
+    step = make_step()
+    tree = replace(step.tree, role=["root"] + ["draft"] * 3 + ["window"], state=[*step.tree.state[:4], "window"])
+    assert insight.miss_class(replace(step, tree=tree, next_token=4)) == "not_drafted"
+
+
+def test_counts_and_lists_in_sentences() -> None:
+    assert [insight.plural(count, "row") for count in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
+    assert insight.plural(3, "pass", "passes") == "3 passes"
+    assert insight.listing(["a"]) == "a"
+    assert insight.listing(["a", "b", "c"]) == "a, b and c"
+    assert insight.listing(["a", "b"], 3) == "a, b and 3 more"
+    assert plain(insight.quoted(VOCAB, [1, 2])) == "‘good’ and ‘bad’"
+    assert plain(insight.quoted(VOCAB, [0] * 8)) == f"{', '.join(['‘root’'] * 5)} and 3 more"
+    assert insight.quoted(VOCAB, []) == ""
+
+
 def test_every_miss_class_has_its_clause() -> None:
     step = make_step()
     variants = [step, replace(step, next_draft_rank=11), replace(step, next_token=3), replace(step, next_token=4)]

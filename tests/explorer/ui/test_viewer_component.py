@@ -13,6 +13,8 @@ from explorer.trace import from_json
 from explorer.ui.context import Context
 from explorer.ui.viewer_component import (
     MAX_PAYLOAD_CHARS,
+    MAX_TRACES,
+    answer_insight,
     answer_trace,
     answer_view,
     handle,
@@ -54,7 +56,7 @@ HOSTILE_PAYLOADS = [
 
 
 @pytest.mark.parametrize("payload", HOSTILE_PAYLOADS)
-@pytest.mark.parametrize("answer", [answer_view, answer_trace])
+@pytest.mark.parametrize("answer", [answer_view, answer_trace, answer_insight])
 def test_anything_but_a_proper_request_is_an_error_in_words(context: Context, answer: Any, payload: Any) -> None:
     reply = json.loads(answer(context.store, payload))
     assert list(reply) == ["error"]
@@ -100,7 +102,7 @@ def test_the_shell_is_static_and_the_functions_are_on_the_server(context: Contex
     assert "$" not in viewer.html_template
     assert "{{" not in viewer.html_template
     assert not viewer.css_template
-    assert {fn.__name__ for fn in viewer.server_fns} == {"get_view", "get_trace"}
+    assert {fn.__name__ for fn in viewer.server_fns} == {"get_view", "get_trace", "get_insight"}
 
 
 def test_a_handle_is_small_and_reads_back() -> None:
@@ -109,3 +111,41 @@ def test_a_handle_is_small_and_reads_back() -> None:
     assert json.loads(recorded_handle("abc", 2)) == {"id": "abc", "recorded": True, "step": 2}
     for broken in (None, 3, "", "[]", "{", '{"id": 3}', "[" * 200, "x" * 1000):
         assert read_handle(broken) == ""
+
+
+def ask(context: Context, **request: Any) -> dict[str, Any]:
+    reply: dict[str, Any] = json.loads(answer_insight(context.store, json.dumps(request)))
+    return reply
+
+
+def test_insights_about_a_step_a_run_and_several(context: Context) -> None:
+    step = ask(context, insight="step", ids=["eagle2-code"], step=3)
+    assert step["step"] == 3
+    assert step["micro"][0]["kind"] == "start"
+    assert ask(context, insight="run", ids=["eagle2-code"])["misses"]["num_steps"] > 0
+    assert len(ask(context, insight="race", ids=["eagle2-code"] * 2)["lanes"]) == 4
+    assert ask(context, insight="diff", ids=["eagle2-code"] * 2)["split"] is None
+    assert ask(context, insight="compare", ids=["eagle2-code"] * 2, step=1)["num_both"] > 0
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        ({"ids": ["eagle2-code"]}, "a request's insight is one of step, run, race, diff, compare"),
+        ({"insight": ["step"], "ids": ["eagle2-code"]}, "insight is one of"),
+        ({"insight": "step", "ids": "eagle2-code"}, "ids is a list; step is about 1 of them"),
+        ({"insight": "diff", "ids": ["eagle2-code"]}, "diff is about 2 of them"),
+        ({"insight": "race", "ids": ["a"] * (MAX_TRACES + 1)}, f"race is about 1 to {MAX_TRACES} of them"),
+        ({"insight": "race", "ids": []}, "race is about 1 to"),
+        ({"insight": "run", "ids": [7]}, "needs the id of a trace"),
+        ({"insight": "step", "ids": ["eagle2-code"], "step": -1}, "step is a whole number, 0 or more"),
+        ({"insight": "step", "ids": ["eagle2-code"], "step": 10**6}, "there is no step 1000000"),
+        ({"insight": "run", "ids": ["nobody"]}, "no longer kept"),
+    ],
+)
+def test_an_insight_that_cannot_be_given_is_an_error_in_words(
+    context: Context, request_: dict[str, Any], told: str
+) -> None:
+    reply = ask(context, **request_)
+    assert list(reply) == ["error"]
+    assert told in reply["error"]

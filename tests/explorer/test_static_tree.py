@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from explorer.methods.static_tree import StaticTree
 from explorer.presets import load_tree, tree_names
+from explorer.static_tree import StaticTree
 
 
 def test_static_tree_rows_are_sorted_by_length_then_value() -> None:

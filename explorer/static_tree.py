@@ -1,4 +1,4 @@
-"""Static trees of candidate ranks, laid out in rows."""
+"""Static trees of candidate ranks, laid out in rows. Standard library only."""
 
 from __future__ import annotations
 

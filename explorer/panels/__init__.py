@@ -1,0 +1,1 @@
+"""What only one method has to show of a step, one module a method: from the tree and ``step.extra``."""

@@ -1,0 +1,98 @@
+"""Insight JSON: strict, small, complete in its labels, and the modules' own fields."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from explorer.errors import TraceError
+from explorer.insight import visible
+from explorer.microsteps import micro_steps
+from explorer.moments import MicroStep
+from explorer.race import Race
+from explorer.side_by_side import METHOD_LABELS
+from explorer.trace_diff import TraceDiff
+from explorer.views.insights import compare_insight, diff_insight, race_insight, run_insight, step_insight
+from tests.support.recorded import RECORDED, recorded
+from tests.support.traces import make_trace
+
+MAX_STEP_CHARS = 25_000  # of a step of 60 rows: a hundredth of a second's transfer
+
+
+def names(kind: type) -> set[str]:
+    return {field.name for field in fields(kind)}
+
+
+def text_of(answer: dict[str, Any]) -> str:
+    return json.dumps(answer, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_step_is_small_and_holds_its_moments(name: str) -> None:
+    trace = recorded(name)
+    for step in trace.steps[:: max(1, len(trace.steps) // 6)]:
+        answer = step_insight(trace, step.index)
+        assert len(text_of(answer)) < MAX_STEP_CHARS
+        assert answer["step"] == step.index
+        assert [set(moment) for moment in answer["micro"]] == [names(MicroStep)] * len(micro_steps(trace, step))
+        assert answer["panel"]["kind"] == ("medusa" if trace.method == "medusa" else "eagle")
+        assert set(answer["cuts"]) == {"order", "depths", "table", "outcomes"}
+
+
+@pytest.mark.parametrize("method", METHOD_LABELS)
+def test_every_answer_about_every_method_is_strict_json(method: str) -> None:
+    trace = make_trace(method, 6, 20, hostile=True, acceptance="rejection")
+    for answer in (
+        *(step_insight(trace, step.index) for step in trace.steps),
+        run_insight(trace),
+        race_insight([trace, trace]),
+        diff_insight(trace, trace),
+        compare_insight(trace, 0, trace),
+    ):
+        assert text_of(answer).startswith("{")
+        for label, _ in answer["vocab"].values():
+            assert label == visible(label)
+
+
+def test_answers_bring_the_labels_of_their_tokens() -> None:
+    trace = recorded("medusa-code")
+    answer = step_insight(trace, 0)
+    shown = {str(candidate["token"]) for head in answer["panel"]["heads"] for candidate in head["candidates"]}
+    assert shown <= answer["vocab"].keys()
+    steps = [replace(trace.steps[0], extra={"window_tokens": [[1, 2]], "guess_tokens": [[3]], "added_tokens": [[4]]})]
+    looking = replace(make_trace("lookahead", 1, 6), steps=steps, vocab=trace.vocab | make_trace().vocab)
+    assert {"1", "2", "3", "4"} <= step_insight(looking, 0)["vocab"].keys()
+
+
+def test_numbers_have_five_digits() -> None:
+    trace = recorded("eagle2-code")
+    answer = step_insight(trace, 0)
+    verify = next(moment["ms"] for moment in answer["micro"] if moment["kind"] == "verify")
+    assert verify == float(f"{trace.steps[0].ms.verify:.5g}")
+
+
+def test_a_run_has_its_four_parts() -> None:
+    answer = run_insight(recorded("eagle2-code"))
+    assert set(answer) == {"speed", "misses", "budgets", "calibration", "vocab"}
+    assert [each["question"] for each in answer["calibration"]] == ["next", "path"]
+    assert answer["budgets"]["curves"][-1]["tau"][-1] == pytest.approx(
+        recorded("eagle2-code").stats.mean_acceptance_length, abs=1e-4
+    )
+
+
+def test_several_runs() -> None:
+    eagle, medusa = recorded("eagle2-code"), recorded("medusa-code")
+    assert set(race_insight([eagle, medusa])) == names(Race) | {"vocab"}
+    assert set(diff_insight(eagle, medusa)) == names(TraceDiff) | {"shared", "vocab"}
+    compared = compare_insight(eagle, 3, medusa)
+    assert [side["label"] for side in compared["sides"]] == ["EAGLE-2", "Medusa"]
+
+
+def test_a_step_that_is_not_there_is_refused_in_words() -> None:
+    trace = make_trace(steps=3)
+    for index in (-1, 3):
+        with pytest.raises(TraceError, match=f"there is no step {index}: this run has 3"):
+            step_insight(trace, index)
