@@ -39,28 +39,28 @@ T = TypeVar("T")
 
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 PREFIX = 256
-REPEATS = 5
+REPEATS = 4
+DEPTH = "depth"
+_ROWS_BETWEEN = 8
 
 
 def measure_device(target: Target, repeats: int = REPEATS) -> Generator[Status, None, DeviceCost]:
-    """Time passes of every size in turns, so that a drifting machine hits all alike; medians, after a warm-up."""
+    """Time passes of every size in turns, so that a drifting machine hits all alike; medians.
+
+    Each follows an untimed one of its own size, as in decoding: what another size left in the caches is not its cost.
+    """
     prompt = _prompt(target)
     clock = Clock(target.device)
     times: dict[int, list[float]] = {size: [] for size in SIZES}
-    target.start(len(prompt) + (repeats + 1) * len(SIZES) + max(SIZES))
+    target.start(len(prompt) + 2 * repeats * len(SIZES) + max(SIZES))
     target.prefill(prompt)
-    for number in range(repeats + 1):
-        yield Status("measuring what a pass costs here", number / (repeats + 1))
+    for number in range(repeats):
+        yield Status("measuring what a pass costs here", number / repeats)
         for size in SIZES:
-            tree = _tree(target, size)
+            _pass(target, size)
             clock.start()
-            output = target.forward(tree)
-            is_finite(output.logits)
-            verdict = verify_greedy(tree, output.logits)
-            target.commit(verdict.path[:1])
-            elapsed = clock.lap()
-            if number:
-                times[size].append(elapsed)
+            _pass(target, size)
+            times[size].append(clock.lap())
     return DeviceCost(
         device_name=device_name(target.device),
         dtype=str(target.dtype).removeprefix("torch."),
@@ -73,16 +73,37 @@ def measure_device(target: Target, repeats: int = REPEATS) -> Generator[Status, 
 def measure_drafts(
     target: Target, kind: type[Method], drafter: Any, profile: Profile, repeats: int = REPEATS
 ) -> Generator[Status, None, DraftCost]:
-    """Time drafting for every shape of a profile, after a prompt of real features."""
+    """Time drafting for the shapes of a profile, after a prompt of real features.
+
+    Of shapes that differ in depth alone the shallowest and the deepest are timed; each level costs the same.
+    """
     prompt = _prompt(target)
-    target.start(len(prompt))
+    target.start(len(prompt) + 2 * len(profile.shapes) * (repeats + 1) + _ROWS_BETWEEN)
     output = target.prefill(prompt)
-    draft_ms = []
-    for number, shape in enumerate(profile.shapes):
-        yield Status(f"measuring what {kind.label} drafts cost here", number / len(profile.shapes))
+    ends = _ends(profile)
+    timed: dict[int, float] = {}
+    for number, index in enumerate(sorted({index for pair in ends for index in pair})):
+        yield Status(f"measuring what {kind.label} drafts cost here", number / (2 * len(profile.shapes)))
+        shape = profile.shapes[index]
         settings: Any = resolve(kind.Settings, shape.settings | {TOTAL_TOKENS: len(shape.tau)})[0]
-        draft_ms.append(_drafting_ms(kind(target, drafter, settings), prompt, output, repeats))
+        timed[index] = _drafting_ms(kind(target, drafter, settings), prompt, output, repeats)
+    draft_ms = []
+    for shape, (first, last) in zip(profile.shapes, ends, strict=True):
+        low, high = (profile.shapes[index].settings.get(DEPTH, 0) for index in (first, last))
+        share = (shape.settings[DEPTH] - low) / (high - low) if high > low else 0.0
+        draft_ms.append(timed[first] + share * (timed[last] - timed[first]))
     return DraftCost(kind.name, draft_ms)
+
+
+def _ends(profile: Profile) -> list[tuple[int, int]]:
+    """For each shape, the indices of the shallowest and the deepest one with its other settings."""
+    groups: dict[tuple[tuple[str, Any], ...], list[int]] = {}
+    keys = [tuple(item for item in shape.settings.items() if item[0] != DEPTH) for shape in profile.shapes]
+    for index, key in enumerate(keys):
+        groups.setdefault(key, []).append(index)
+    for indices in groups.values():
+        indices.sort(key=lambda index: profile.shapes[index].settings.get(DEPTH, 0))
+    return [(groups[key][0], groups[key][-1]) for key in keys]
 
 
 def finish(work: Generator[Status, None, T]) -> T:
@@ -99,6 +120,7 @@ def _drafting_ms(method: Method, prompt: list[int], output: TargetOutput, repeat
     clock, times = Clock(method.target.device), []
     method.start(prompt, output, Sampler(Sampling()))
     for _ in range(repeats + 1):
+        _pass(method.target, _ROWS_BETWEEN)  # a verify pass pushes the drafter's weights out of the caches
         clock.start()
         method.draft(prompt[-1]).tree()
         times.append(clock.lap())
@@ -178,9 +200,17 @@ def _choices(known: list[Prediction]) -> str:
     return "; ".join(f"{name} {', '.join(map(str, found))}" for name, found in values.items())
 
 
+def _pass(target: Target, num_rows: int) -> None:
+    """One verify pass with its verdict; commits the root alone."""
+    tree = _tree(target, num_rows)
+    output = target.forward(tree)
+    is_finite(output.logits)
+    target.commit(verify_greedy(tree, output.logits).path[:1])
+
+
 def _prompt(target: Target) -> list[int]:
     """Leaves room in a short context for what is committed behind it."""
-    return _some_tokens(target, min(PREFIX, target.context_limit // 4))
+    return _some_tokens(target, min(PREFIX, target.context_limit // 8))
 
 
 def _some_tokens(target: Target, count: int) -> list[int]:

@@ -56,13 +56,24 @@ def test_every_size_is_measured_and_said() -> None:
     cost, events = drain(measure_device(tiny_target(), repeats=2))
     assert set(cost.verify_ms) == set(SIZES)
     assert min(cost.verify_ms.values()) > 0
-    assert [event.fraction for event in events] == pytest.approx([0, 1 / 3, 2 / 3])
+    assert [event.fraction for event in events] == [0, 0.5]
 
 
 def test_every_shape_is_measured() -> None:
     target = tiny_target()
     cost, _ = drain(measure_drafts(target, Eagle2, tiny_drafter("eagle2", target), PROFILE, repeats=1))
     assert len(cost.draft_ms) == 2 and min(cost.draft_ms) > 0
+
+
+def test_depths_between_the_ends_lie_on_a_line() -> None:
+    target = tiny_target()
+    shapes = [Shape({"depth": depth, "top_k": 2}, [1.0, 1.2]) for depth in (3, 1, 2)]
+    cost, events = drain(
+        measure_drafts(target, Eagle2, tiny_drafter("eagle2", target), Profile("eagle2", "", 1, shapes))
+    )
+    deep, shallow, between = cost.draft_ms
+    assert between == pytest.approx((deep + shallow) / 2)
+    assert len(events) == 2
 
 
 def test_auto_becomes_the_fastest_tree_that_keeps_to_the_given_numbers(models: LoadedModels, source: str) -> None:
