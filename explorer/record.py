@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from explorer.methods.base import Draft
+from explorer.sampling import best_tokens
 from explorer.trace import DrawRecord, GhostColumns, Step, StepTimes, TreeColumns
 from explorer.tree import ROLE_NAMES, DraftTree
 from explorer.verify import Verdict
@@ -97,7 +98,7 @@ def _choose_ghosts(facts: StepFacts, kept: list[int]) -> _Ghosts:
         return _Ghosts([], [], [])
     scores = considered.scores.tolist()
     listed = set(sorted(cut, key=lambda row: (-scores[row], row))[:NUM_GHOSTS])
-    wanted = dict(zip([kept[row] for row in path], facts.logits[list(path)].argmax(dim=-1).tolist(), strict=True))
+    wanted = dict(zip([kept[row] for row in path], best_tokens(facts.logits[list(path)]), strict=True))
     listed |= {row for row in cut if wanted.get(parents[row]) == considered.token_list[row]}
     new_row = {old: new for new, old in enumerate(kept)}
     for row in sorted(listed, reverse=True):  # rounding may score a child above its parent: none loses it

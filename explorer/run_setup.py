@@ -92,7 +92,7 @@ def _resolve_settings(request: RunRequest, preset: TargetPreset, device_type: st
     defaults = preset.method_settings(request.method, device_type, None if named is None else str(named))
     kind = method_class(request).Settings
     if values.get(TOTAL_TOKENS) == AUTO:  # the best tree of all, unless its other settings are asked for as well
-        defaults = {item.name: AUTO for item in describe(kind) if item.allow_auto}
+        defaults |= {item.name: AUTO for item in describe(kind) if item.allow_auto}
     return resolve(kind, defaults | values)
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from explorer.sampling import Sampler
+from explorer.sampling import Sampler, best_tokens
 from explorer.tree import DRAFT, WINDOW, DraftTree
 
 Outcome = Literal["root", "accepted", "rejected", "untried", "unreachable", "window"]
@@ -82,7 +82,7 @@ def verify_greedy(tree: DraftTree, logits: Tensor) -> Verdict:
     distinct tokens; should two be equal, the first is taken. Medusa, arXiv 2401.10774, section 2.3 at temperature 0;
     EAGLE eagle/model/utils.py evaluate_posterior, greedy branch.
     """
-    choices = logits.argmax(dim=-1).tolist()
+    choices = best_tokens(logits)
     tokens = tree.token_list
     path, draws = [0], list[Draw]()
     while True:

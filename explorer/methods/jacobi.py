@@ -15,7 +15,7 @@ import torch
 from explorer.config import setting
 from explorer.methods.base import Draft, Method
 from explorer.methods.guesses import random_tokens
-from explorer.sampling import Sampler
+from explorer.sampling import Sampler, best_tokens
 from explorer.tree import DraftTree
 from explorer.verify import Verdict
 
@@ -57,5 +57,5 @@ class Jacobi(Method):
 
     def update(self, verdict: Verdict, output: TargetOutput) -> None:
         """Row i of the chain is followed by the target's choice for guess i + 1; those after the next root remain."""
-        choices = output.logits[verdict.path[-1] + 1 :].argmax(dim=-1).tolist()
+        choices = best_tokens(output.logits[verdict.path[-1] + 1 :])
         self._carried = choices[: self.settings.block]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from explorer.config import setting
 from explorer.methods.base import Draft, Method
 from explorer.methods.guesses import merge_guesses, random_tokens
-from explorer.sampling import Sampler
+from explorer.sampling import Sampler, best_tokens
 from explorer.tree import DRAFT, ROOT, WINDOW, DraftTree
 from explorer.verify import Verdict
 
@@ -154,7 +154,7 @@ class Lookahead(Method):
         """Pool the window's columns and move it on by one, however many guesses were accepted."""
         self._added = []
         if self._window is not None:
-            newest = output.logits[-len(self._window.rows[-1]) :].argmax(dim=-1).tolist()
+            newest = best_tokens(output.logits[-len(self._window.rows[-1]) :])
             if self._window.is_full:
                 self._added = self._window.ngrams(self._root, newest)
             for ngram in self._added:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from explorer.config import Sampling
-from explorer.sampling import Sampler
+from explorer.sampling import Sampler, best_tokens
 
 
 @given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=40, unique=True))
@@ -136,3 +136,10 @@ def test_choosing_draws_from_the_warped_row() -> None:
     assert set(drawn.values()) == {0, 1}
     sampler = Sampler(Sampling(1.0, top_k=2, seed=7))
     assert sampler.draw(sampler.warp(logits)) == drawn[7]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_best_tokens_are_the_first_of_the_largest(dtype: torch.dtype) -> None:
+    logits = torch.randn(5, 40, generator=torch.Generator().manual_seed(0)).round().to(dtype)  # ties in every row
+    assert best_tokens(logits) == logits.float().argmax(dim=-1).tolist()
+    assert best_tokens(logits[:0]) == []
