@@ -52,7 +52,7 @@ def told(report: CostReport) -> str:
     fastest = {label: max(trees, key=lambda item: item.tokens_per_second) for label, trees in report.methods.items()}
     verdicts = [verdict_sentence(label, item) for label, item in fastest.items()]
     hint = f"The word {AUTO} as total tokens takes that tree" if verdicts else ""
-    return " ".join(f"{sentence}." for sentence in [cost_sentence(report.cost), *verdicts, hint] if sentence)
+    return "\n".join(f"{sentence}." for sentence in [cost_sentence(report.cost), *verdicts, hint] if sentence)
 
 
 def _follow(work: Generator[Status, None, CostReport]) -> Generator[CostScreen, None, CostReport]:

@@ -21,8 +21,8 @@ def cost_figure(report: CostReport) -> go.Figure:
     titles = ("A verify pass, in passes of one row", "Tokens per pass: expected (line) and needed (dots)")
     figure = make_subplots(rows=1, cols=2, subplot_titles=titles, horizontal_spacing=0.08)
     _passes(figure, report)
-    for color, (label, trees) in zip(COLORS, report.methods.items(), strict=False):
-        _method(figure, color, label, trees)
+    for number, (label, trees) in enumerate(report.methods.items()):
+        _method(figure, number, label, trees)
     figure.update_layout(
         height=HEIGHT,
         margin={"l": 44, "r": 8, "t": 32, "b": 84},
@@ -55,10 +55,11 @@ def _passes(figure: go.Figure, report: CostReport) -> None:
     )
 
 
-def _method(figure: go.Figure, color: str, label: str, trees: list[Prediction]) -> None:
+def _method(figure: go.Figure, number: int, label: str, trees: list[Prediction]) -> None:
     """Expected and needed tokens per pass by rows; a star where the step is fastest."""
     if not trees:
         return
+    color = COLORS[number % len(COLORS)]
     rows = [item.num_rows for item in trees]
     lines = (
         (f"{label}: expected", "lines", [item.tau for item in trees]),
@@ -82,7 +83,7 @@ def _method(figure: go.Figure, color: str, label: str, trees: list[Prediction]) 
         y=[fastest.tau],
         mode="markers+text",
         text=[f"{fastest.speedup:.2f} ×"],
-        textposition="top center",
+        textposition=("bottom center", "top center")[number % 2],  # neighbours must not cover each other,
         marker={"color": color, "size": 13, "symbol": "star"},
         name=f"{label}: fastest",
         hovertemplate=f"{fastest.num_rows} rows: {fastest.speedup:.2f} × plain decoding<extra>{label}</extra>",
