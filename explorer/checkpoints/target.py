@@ -41,10 +41,10 @@ def load_target(source: str, *, device: str = "auto", dtype: str = "auto", backe
     DeviceError for a device, dtype or backend that this machine lacks.
     """
     on = choose_device(device)
-    attention, used = _attention(backend)
     folder, name = _find(source)
     what = f"target {name!r}"
     config = read_model_config(folder, what)
+    attention, used = _attention(backend, on, config.get_text_config())
     model = load_model(folder, config, {"dtype": choose_dtype(dtype, on, config), "attn_implementation": attention})
     with parsing(what):
         model = model.to(on).eval().requires_grad_(False)
@@ -100,13 +100,14 @@ def choose_dtype(dtype: str, device: torch.device, config: Any) -> torch.dtype:
     return torch.bfloat16
 
 
-def _attention(backend: str) -> tuple[str, str]:
-    """(name for transformers, backend that it runs on)."""
+def _attention(backend: str, device: torch.device, config: Any) -> tuple[str, str]:
+    """(name for transformers, backend that it runs on) for a model of this (text) config."""
     from explorer.models.attention import register_tree_attention
     from kernels.dispatch import BackendUnavailableError, resolve
 
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     try:
-        return register_tree_attention(backend), resolve("tree_attention", backend)
+        return register_tree_attention(backend, device, head_dim), resolve(backend, device, head_dim)
     except BackendUnavailableError as error:
         raise DeviceError(str(error)) from error
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from kernels.tree_attention.inputs import IN_ORDER, KeyLayout, check_mask, pack_mask
 from kernels.tree_attention.triton_parts import MAX_PARTS, attend_part, merge_parts
 
-HEAD_DIMS = (64, 80, 96, 128, 256)
+MAX_HEAD_DIM = 256
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 LOG2_E = 1.4426950408889634
 _MIN_KEYS_A_PART = 256  # fewer, and writing and merging a part costs more than it gains
@@ -42,8 +42,8 @@ def tree_attention(
 ) -> Tensor:
     """What kernels.tree_attention.naive computes, from the same arguments; sums in float32.
 
-    The head size is one of ``HEAD_DIMS`` (smaller ones are padded like 64), the dtype one of ``DTYPES``. A row that
-    may look at no key gives zeros. Raises ValueError for other shapes and dtypes.
+    Head sizes up to 256 (in registers padded to a power of two), the dtype one of ``DTYPES``. A row that may look at no
+    key gives zeros. Raises ValueError for other shapes and dtypes.
     """
     _check(query, key, value)
     num_heads, num_rows, dim = query.shape[1:]
@@ -78,10 +78,12 @@ def tree_attention(
         ),
         num_warps=how.num_warps,
         num_stages=how.num_stages,
+        enable_fp_fusion=True,
     )
     if num_parts > 1:
         shape = (dim, triton.next_power_of_2(dim))
-        merge_parts[(num_rows * num_heads,)](parts, weights, output, (num_parts, num_rows * num_heads), shape)
+        sizes = (num_parts, num_rows * num_heads)
+        merge_parts[(num_rows * num_heads,)](parts, weights, output, sizes, shape, enable_fp_fusion=True)
     return output.transpose(1, 2)
 
 
@@ -93,13 +95,14 @@ def choose_launch(num_queries: int, dim: int, element_size: int, capability: tup
     """
     is_large = capability[0] in (9, 10, 11) or capability == (8, 0)
     if element_size == 4:  # exact float32 products run on the plain units: small tiles, or registers spill
-        block_m, block_n, stages = (16 if dim > 128 or num_queries <= 16 else 32), 32, 2
+        block_m, block_n, stages = (16 if dim > 64 else 32), (16 if dim > 128 else 32), 2
     elif dim > 128:
         block_m, block_n, stages = (64 if is_large else 32), 32, 2
     else:
         block_m, block_n, stages = (128 if is_large else 64), 64, (3 if is_large else 2)
     block_m = max(16, min(block_m, triton.next_power_of_2(num_queries)))
-    return Launch(block_m, block_n, 8 if block_m >= 128 else 4, stages)
+    needs_many = dim > 64 if element_size == 4 else block_m >= (128 if is_large and dim <= 128 else 64)
+    return Launch(block_m, block_n, 8 if needs_many else 4, stages)
 
 
 def _num_parts(prefix_len: int, num_programs: int, device: torch.device) -> int:
@@ -131,8 +134,8 @@ def _needs_float32(dtype: torch.dtype) -> bool:
 
 def _check(query: Tensor, key: Tensor, value: Tensor) -> None:
     dim, dtype = query.shape[-1], query.dtype
-    if dim not in HEAD_DIMS and dim > HEAD_DIMS[0]:
-        raise ValueError(f"head size {dim} is not supported: up to 64, or one of {', '.join(map(str, HEAD_DIMS[1:]))}")
+    if dim > MAX_HEAD_DIM:
+        raise ValueError(f"head size {dim} is not supported: at most {MAX_HEAD_DIM}")
     if dtype not in DTYPES or not dtype == key.dtype == value.dtype:
         raise ValueError(f"queries, keys and values are {dtype}, {key.dtype}, {value.dtype}: give all one float dtype")
     if query.shape[0] != 1 or key.shape != value.shape or query.shape[1] % key.shape[1]:

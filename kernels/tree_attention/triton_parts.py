@@ -103,6 +103,8 @@ def attend_part(inputs, outputs, strides, sizes, HOW: tl.constexpr):
         values = _load(value, at, value_row, slots, HOW, end)
         state = _fold(queries, keys, values, (at < end)[None, :], scale, state)
     tail_end = tl.where(tl.program_id(1) == tl.num_programs(1) - 1, num_tail, 0)
+    if not HOW[5]:  # causal: nothing is seen beyond the block's last row
+        tail_end = tl.minimum(tail_end, tl.max(row, 0) + 1 + num_tail - num_rows)
     for start in tl.range(0, tail_end, BLOCK_N):
         columns = start + block
         keys = _load(key, prefix_len + columns, key_row, slots, HOW, prefix_len + num_tail)
