@@ -31,7 +31,7 @@ def test_every_option_reaches_the_request(tmp_path):
     path.write_text(json.dumps([{"role": "user", "content": "é"}]), encoding="utf-8")
     text = (
         "--system s --target T --drafter D --max-new-tokens 7 --temperature 0.5 --top-p 0.9 --top-k 3 --seed 4 "
-        "--acceptance typical --set depth=2 --set preset=paper --dtype float32 --device cpu --backend naive "
+        "--acceptance typical --set depth=2 --set preset=paper --dtype float32 --device cpu --backend naive --cache slots "
         "--no-chat-template --ignore-stop --no-baseline"
     )
     request = command.to_request(parse("--messages", str(path), *text.split()))
@@ -41,6 +41,7 @@ def test_every_option_reaches_the_request(tmp_path):
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.seed) == (0.5, 0.9, 3, 4)
     assert sampling.acceptance == "typical" and request.settings == {"depth": "2", "preset": "paper"}
     assert (request.dtype, request.device, request.backend) == ("float32", "cpu", "naive")
+    assert request.cache == "slots"
     assert (request.use_chat_template, request.ignore_stop, request.baseline) == (False, True, False)
 
 
