@@ -21,7 +21,7 @@ def capability(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[int, int]]:
     """What a made-up NVIDIA GPU says of itself; nothing else is asked of it."""
     said = {"is": (9, 0)}
     monkeypatch.setattr(torch.version, "cuda", "13.0")
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: said["is"])
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: said["is"])
     monkeypatch.setattr(dispatch, "find_spec", lambda name: name)
     return said
 
@@ -56,7 +56,7 @@ def test_what_a_gpu_lacks_is_said_or_passed_over(capability: dict[str, tuple[int
 
 
 def test_without_triton(capability: dict[str, tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "find_spec", lambda name: None)
+    monkeypatch.setattr(dispatch, "find_spec", lambda _name: None)
     assert resolve("auto", GPU) == "naive"
     with pytest.raises(BackendUnavailableError, match="not installed"):
         resolve("triton", GPU)

@@ -17,7 +17,7 @@ TOLERANCE = {torch.float32: 3e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 
 @dataclass(frozen=True)
 class Case:
-    """A pass: its shape and dtype, the kind of mask, and where keys lie ("order", "slots", "device": a length there)."""
+    """A pass: its shape and dtype, the kind of mask, and where keys lie ("device": a length there)."""
 
     rows: int = 5
     prefix: int = 7

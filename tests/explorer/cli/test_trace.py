@@ -31,8 +31,8 @@ def test_every_option_reaches_the_request(tmp_path):
     path.write_text(json.dumps([{"role": "user", "content": "é"}]), encoding="utf-8")
     text = (
         "--system s --target T --drafter D --max-new-tokens 7 --temperature 0.5 --top-p 0.9 --top-k 3 --seed 4 "
-        "--acceptance typical --set depth=2 --set preset=paper --dtype float32 --device cpu --backend naive --cache slots "
-        "--no-chat-template --ignore-stop --no-baseline"
+        "--acceptance typical --set depth=2 --set preset=paper --dtype float32 --device cpu --backend naive "
+        "--cache slots --no-chat-template --ignore-stop --no-baseline"
     )
     request = command.to_request(parse("--messages", str(path), *text.split()))
     assert request.messages == ({"role": "user", "content": "é"},) and request.prompt is None
