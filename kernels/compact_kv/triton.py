@@ -19,22 +19,21 @@ def compact_kv(storage: Tensor, rows: Tensor, length: int) -> None:
     capacity, dim = storage.shape[3:]
     num_planes = storage.numel() // (capacity * dim)
     shape = (dim, triton.next_power_of_2(dim), min(_ROWS_AT_ONCE, triton.next_power_of_2(len(rows))))
-    move_rows[(num_planes,)](storage, rows, (len(rows), length, capacity * dim), shape, enable_fp_fusion=True)
+    move_rows[(num_planes,)](storage, rows, len(rows), length, capacity * dim, shape, enable_fp_fusion=True)
 
 
-@triton.jit(do_not_specialize=["sizes"])
-def move_rows(storage, rows, sizes, SHAPE: tl.constexpr):
-    """One program a layer, key or value, and head. sizes: rows, committed length, elements a plane. SHAPE: dim, padded
-    dim, rows moved at once.
+@triton.jit(do_not_specialize=["num_rows", "length"])
+def move_rows(storage, rows, num_rows, length, plane_size, SHAPE: tl.constexpr):
+    """One program a plane: a layer, key or value, and head. SHAPE: dim, padded dim, rows moved at once.
 
     A row never moves up (``rows[i] >= i``), so what a chunk overwrites was read before: by an earlier chunk, or by this
     one, whose loads all end before its first store.
     """
-    num_rows, length, plane_size = sizes
     DIM: tl.constexpr = SHAPE[0]
+    BLOCK_D: tl.constexpr = SHAPE[1]
     CHUNK: tl.constexpr = SHAPE[2]
     plane = storage + tl.program_id(0).to(tl.int64) * plane_size
-    columns = tl.arange(0, SHAPE[1])
+    columns = tl.arange(0, BLOCK_D)
     for first in tl.range(0, num_rows, CHUNK):
         index = first + tl.arange(0, CHUNK)
         source = tl.load(rows + index, mask=index < num_rows, other=0).to(tl.int64)

@@ -67,14 +67,14 @@ def tree_attention(
             any_tensor if words is None else words,
             any_tensor if layout.slots is None else layout.slots,
             any_tensor if layout.prefix_len is None else layout.prefix_len,
+            *(parts, weights),
         ),
-        (parts, weights),
         (*query.stride()[1:3], *key.stride()[1:3], *value.stride()[1:3]),
-        (num_rows, num_tail, available - num_tail, scale * LOG2_E),
+        *(num_rows, num_tail, available - num_tail),
         (
             *(group, dim, max(16, triton.next_power_of_2(dim)), how.block_m, how.block_n),
             *(words is not None, layout.slots is not None, layout.prefix_len is not None, num_parts > 1),
-            _needs_float32(query.dtype),
+            *(_needs_float32(query.dtype), scale * LOG2_E),
         ),
         num_warps=how.num_warps,
         num_stages=how.num_stages,
@@ -82,8 +82,8 @@ def tree_attention(
     )
     if num_parts > 1:
         shape = (dim, triton.next_power_of_2(dim))
-        sizes = (num_parts, num_rows * num_heads)
-        merge_parts[(num_rows * num_heads,)](parts, weights, output, sizes, shape, enable_fp_fusion=True)
+        num_results = num_rows * num_heads
+        merge_parts[(num_results,)](parts, weights, output, num_parts, num_results, shape, enable_fp_fusion=True)
     return output.transpose(1, 2)
 
 

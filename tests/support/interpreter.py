@@ -34,8 +34,8 @@ def assert_checks_pass(file: Path) -> None:
 def compile_for(capability: tuple[int, int], kernel: Any, signature: dict[str, Any], **how: Any) -> Any:
     """A kernel compiled for a GPU that need not be here; skips where Triton brings no NVIDIA assembler.
 
-    signature: types by argument, "constexpr" for those whose values ``how`` gives as ``constexprs``; what else is in ``how``
-    is the source's ``attrs`` and the launch options.
+    signature: types by argument, "constexpr" for those whose values ``how`` gives as ``constexprs``; what else is in
+    ``how`` is the source's ``attrs`` and the launch options.
     """
     if not (_tools() / "ptxas").exists():
         pytest.skip("this Triton brings no NVIDIA assembler")

@@ -20,8 +20,9 @@ def test_a_barrier_stands_between_loads_and_stores(tmp_path: Path, monkeypatch: 
     from kernels.compact_kv.triton import move_rows
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    signature = {"storage": "*fp16", "rows": "*i64", "sizes": ("i32", "i32", "i32"), "SHAPE": "constexpr"}
-    compiled = compile_for((9, 0), move_rows, signature, constexprs={(3,): (128, 128, 16)})
+    signature = {"storage": "*fp16", "rows": "*i64"} | dict.fromkeys(("num_rows", "length", "plane_size"), "i32")
+    signature["SHAPE"] = "constexpr"
+    compiled = compile_for((9, 0), move_rows, signature, constexprs={(5,): (128, 128, 16)})
     found = re.findall(r"ld\.global|st\.global|bar\.sync", compiled.asm["ptx"])
     order = [word for word, before in zip(found, ["", *found], strict=False) if word != before]
     assert order[-4:] == ["ld.global", "bar.sync", "st.global", "bar.sync"]

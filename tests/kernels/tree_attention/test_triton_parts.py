@@ -44,20 +44,19 @@ def test_it_compiles_and_fits(
     launch = choose_launch(num_queries, dim, dtype.itemsize, capability)
     pointer = f"*{NAMES[dtype]}"
     signature = {
-        "inputs": (pointer, pointer, pointer, "*i64", "*i64", "*i32"),
-        "outputs": ("*fp32", "*fp32"),
+        "tensors": (pointer, pointer, pointer, "*i64", "*i64", "*i32", "*fp32", "*fp32"),
         "strides": ("i32",) * 6,
-        "sizes": ("i32", "i32", "i32", "fp32"),
+        **dict.fromkeys(("num_rows", "num_tail", "prefix_len"), "i32"),
         "HOW": "constexpr",
     }
     padded = triton.next_power_of_2(dim)
-    how = (GROUP, dim, padded, launch.block_m, launch.block_n, True, True, True, True, False)
+    how = (GROUP, dim, padded, launch.block_m, launch.block_n, True, True, True, True, False, 0.1)
     compiled = compile_for(
         capability,
         attend_part,
         signature,
-        constexprs={(4,): how},
-        attrs={(argument, i): [["tt.divisibility", 16]] for argument in (0, 2) for i in range(6)},
+        constexprs={(5,): how},
+        attrs={(argument, i): [["tt.divisibility", 16]] for argument in (0, 1) for i in range(6)},
         num_warps=launch.num_warps,
         num_stages=launch.num_stages,
     )
