@@ -37,8 +37,8 @@ def resolve(backend: str, device: torch.device | None = None, head_dim: int = 0)
     if backend == "naive":
         return backend
     device = torch.device("cpu") if device is None else device
-    if backend == "auto" and device.type != "cuda":
-        return "naive"  # Triton's interpreter, where it is on, is for tests
+    if backend == "auto" and not _is_fastest_here(device):
+        return "naive"
     reason = _why_no_triton(device, head_dim)
     if reason and backend == "triton":
         raise BackendUnavailableError(f"the triton backend is not usable here: {reason}; choose auto or naive")
@@ -50,6 +50,11 @@ def pick(op: str, backend: str, device: torch.device | None = None) -> Callable[
     module = import_module(_IMPLEMENTATIONS[op, resolve(backend, device)])
     implementation: Callable[..., Any] = getattr(module, op)
     return implementation
+
+
+def _is_fastest_here(device: torch.device) -> bool:
+    """Whether Triton, where it can be used, is worth it: its interpreter on a CPU is for tests."""
+    return device.type == "cuda"
 
 
 def _why_no_triton(device: torch.device, head_dim: int) -> str | None:

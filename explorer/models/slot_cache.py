@@ -46,7 +46,9 @@ class SlotCache(TreeCache):
         missing = num_rows - len(self._free)
         if missing > 0:
             self._grow(max(missing, self.capacity // 2))
-        self._table += [self._free.pop() for _ in range(num_rows)]
+        first = len(self._free) - num_rows
+        self._table += self._free[first:][::-1]
+        del self._free[first:]
         self.num_pending = num_rows
         self._send()
 

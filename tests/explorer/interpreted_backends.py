@@ -13,7 +13,7 @@ from explorer.tree import DraftTree
 from tests.support.tiny import greedy, tiny_drafter, tiny_target
 
 PROMPT = [3, 1, 4, 1, 0]
-NUM_TOKENS = 10
+NUM_TOKENS = 8
 VOCAB = 5  # so that something is accepted, and rows must move
 # Llama runs through our fused modules, Gemma through transformers' own and its attention interface.
 TARGETS = {

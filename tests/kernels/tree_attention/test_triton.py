@@ -32,6 +32,14 @@ def test_tiles_suit_the_tensor_cores_and_the_mask_words(
     assert how.block_n >= 16
 
 
+def test_what_changes_from_pass_to_pass_never_compiles_anew() -> None:
+    """Inside a tuple a number is specialised on whatever is said of the tuple; so these must stand alone."""
+    from kernels.tree_attention.triton_parts import attend_part, merge_parts
+
+    free = {each.name for kernel in (attend_part, merge_parts) for each in kernel.params if each.do_not_specialize}
+    assert free == {"num_rows", "num_tail", "prefix_len", "num_parts", "num_results"}
+
+
 def test_the_mask_it_is_handed_is_the_tree_mask() -> None:
     mask = torch.ones(70, 70, dtype=torch.bool).tril()
     assert torch.equal(unpack_mask(tree_mask(mask, 1000), 70), mask)
