@@ -42,7 +42,7 @@ def tree_attention(
         mask = torch.ones(num_rows, num_keys, dtype=torch.bool, device=query.device).tril(num_keys - num_rows)
     elif mask is not None:
         mask = unpack_mask(mask, num_tail) if mask.dtype == torch.int64 else mask
-        mask = tree_mask(mask, num_keys - num_tail) if num_tail < num_keys else mask  # a copy that a layer would pay for
+        mask = tree_mask(mask, num_keys - num_tail) if num_tail < num_keys else mask  # no copy a layer
     is_causal = mask is None and num_rows > 1
     grouped = query.shape[1] != key.shape[1]
     return scaled_dot_product_attention(
