@@ -24,11 +24,12 @@ _ROOM = 64  # cache rows beyond the output that the first allocation leaves for 
 
 @dataclass(frozen=True)
 class DecodeOptions:
-    """What ends a run and how tokens are chosen."""
+    """What ends a run, how tokens are chosen, and what the target's cache does at a commit ("rows" or "slots")."""
 
     max_new_tokens: int
     sampling: Sampling = field(default_factory=Sampling)
     ignore_stop: bool = False
+    cache: str = "rows"
 
     def __post_init__(self) -> None:
         if self.max_new_tokens < 1:
@@ -71,7 +72,7 @@ class Decoding:
 
     def prefill(self) -> None:
         """The prompt passes of target and drafter; chooses the first token, which may already end the run."""
-        self._target.start(len(self._prompt_ids) + self._budget + _ROOM)
+        self._target.start(len(self._prompt_ids) + self._budget + _ROOM, self._options.cache)
         self._clock.start()
         output = self._target.prefill(self._prompt_ids)
         target_ms = self._clock.lap()

@@ -13,7 +13,7 @@ from explorer.checkpoints.drafter import LoadedDrafter
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import load_target
-from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES
+from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES
 from explorer.drafter_check import Reading, find_doubt, read_text
 from explorer.errors import DeviceError, SettingError
 from explorer.methods.base import Method
@@ -109,8 +109,9 @@ def method_class(request: RunRequest) -> type[Method]:
 
 
 def check_placement(request: RunRequest) -> None:
-    """Refuse words for dtype and backend that no machine knows."""
-    for name, value, known in (("dtype", request.dtype, DTYPES), ("backend", request.backend, BACKENDS)):
+    """Refuse words for dtype, backend and cache that no machine knows."""
+    for name, known in (("dtype", DTYPES), ("backend", BACKENDS), ("cache", CACHES)):
+        value = getattr(request, name)
         if value not in known:
             raise DeviceError(f"unknown {name} {value!r}: choose {', '.join(known)}")
 

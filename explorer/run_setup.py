@@ -49,7 +49,7 @@ def check_request(request: RunRequest) -> DecodeOptions:
         raise SettingError(f"max_new_tokens must be a whole number, not {request.max_new_tokens!r}")
     check_placement(request)
     choose_device(request.device)
-    return DecodeOptions(request.max_new_tokens, request.sampling, request.ignore_stop)
+    return DecodeOptions(request.max_new_tokens, request.sampling, request.ignore_stop, request.cache)
 
 
 def prepare_run(

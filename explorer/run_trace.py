@@ -95,4 +95,5 @@ def _target_record(run: Run) -> TargetRecord:
         device_name=device_name(target.device),
         num_parameters=target.num_parameters,
         backend=target.backend,
+        cache=run.options.cache,
     )

@@ -36,6 +36,7 @@ class RunRequest:
     dtype: str = "auto"
     device: str = "auto"
     backend: str = "auto"
+    cache: str = "rows"
 
 
 @dataclass(frozen=True)

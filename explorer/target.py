@@ -8,13 +8,17 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from explorer.errors import CheckpointError
+from explorer.models.attention import LAYOUT
 from explorer.models.cache import CacheShape, TreeCache
 from explorer.models.fused import fuse, probe_decoder
 from explorer.models.packed import is_packable, pack, pack_linears
+from explorer.models.slot_cache import SlotCache
 from explorer.tree import DraftTree
 from kernels.dispatch import pick
+from kernels.tree_attention.inputs import unpack_mask
 
 _SELF_CHECK_TOLERANCE = 1e-3  # logits of two routes through the same float32 weights; a missing soft-cap is far larger
 
@@ -35,9 +39,9 @@ class Target:
     """A causal language model with ordinary attention that verifies whole draft trees.
 
     model: a transformers causal LM whose attention implementation is ours (explorer.models.attention). stop_ids: every
-    token that ends an answer. backend: what the attention runs on. The model is taken over: on a CPU its linear layers
-    are replaced by packed ones. ``head`` is the LM head to call, ``lm_head`` the layer that holds its weight; a model
-    that shares another's weight is given that one's ``head`` too, so that it is laid out once.
+    token that ends an answer. backend: what attention and cache run on, "naive" or "triton". The model is taken over:
+    on a CPU its linear layers are replaced by packed ones. ``head`` is the LM head to call, ``lm_head`` the layer that
+    holds its weight; a model that shares another's weight is given that one's ``head`` too: it is laid out once.
     """
 
     def __init__(
@@ -62,7 +66,8 @@ class Target:
         self.num_parameters = sum(p.numel() for p in model.parameters())
         self.dtype: torch.dtype = self.lm_head.weight.dtype
         self.device: torch.device = self.lm_head.weight.device
-        self.last_mask: Tensor | None = None  # [R, L + R] bool of the last tree pass: what the model was really handed
+        self._mask: Tensor | None = None  # of the last pass, as the model was handed it
+        self._make_mask = pick("tree_mask", backend, self.device)
         heads = config.num_attention_heads
         self._shape = CacheShape(
             num_layers=config.num_hidden_layers,
@@ -72,7 +77,8 @@ class Target:
         self._decoder = model.get_decoder()
         self._check_head(model)
         if is_packable(self.lm_head):
-            fuse(self._decoder, pick("tree_attention", backend), partial(probe_decoder, self._decoder))
+            attend = pick("tree_attention", backend, self.device)
+            fuse(self._decoder, attend, partial(probe_decoder, self._decoder))
             pack_linears(self._decoder)
         self.head = pack(self.lm_head) if head is None else head
         self.start(0)
@@ -87,9 +93,23 @@ class Target:
         """Of a row in the next tree pass: deeper, the token after it would have no position in the context."""
         return self.context_limit - 2 - self.length
 
-    def start(self, capacity: int) -> None:
-        """Forget everything and make room for ``capacity`` tokens (more are made when needed)."""
-        self.cache = TreeCache(self._shape, capacity, self.dtype, self.device)
+    @property
+    def last_mask(self) -> Tensor | None:
+        """[R, L + R] bool: what the model was really handed in the last tree pass; None after any other."""
+        mask = self._mask
+        if mask is None or mask.dtype == torch.bool:
+            return mask
+        return functional.pad(unpack_mask(mask, len(mask)), (self.length, 0), value=True)  # until the commit
+
+    def start(self, capacity: int, cache: str = "rows") -> None:
+        """Forget everything and make room for ``capacity`` tokens (more are made when needed).
+
+        cache: a commit moves the accepted "rows", or takes over their "slots" (explorer.models.slot_cache).
+        """
+        if cache == "slots":
+            self.cache: TreeCache = SlotCache(self._shape, capacity, self.dtype, self.device)
+        else:
+            self.cache = TreeCache(self._shape, capacity, self.dtype, self.device, self.backend)
 
     def prefill(self, token_ids: Sequence[int]) -> TargetOutput:
         """The prompt pass: read [n] tokens and commit them. logits: [1, V] after the last one, hidden: [n, H]."""
@@ -104,9 +124,7 @@ class Target:
         """One pass over all rows of a tree; its keys and values wait behind the committed ones for ``commit``."""
         mask = None
         if len(tree) > 1:  # a single row sees everything, as in plain decoding
-            mask = torch.ones(len(tree), self.length + len(tree), dtype=torch.bool)
-            mask[:, self.length :] = tree.tree_mask
-        self.last_mask = mask
+            mask = self._make_mask(tree.tree_mask, self.length)
         hidden = self._pass(tree.tokens, tree.positions(self.length), mask)
         with torch.inference_mode():
             return TargetOutput(self.head(hidden), hidden, {})
@@ -134,6 +152,7 @@ class Target:
     def _pass(self, tokens: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
         """Hidden states [R, H] of R rows, after the final norm."""
         self.cache.reserve(len(tokens))
+        self._mask = mask
         with torch.inference_mode():
             output = self._decoder(
                 input_ids=tokens[None].to(self.device),
@@ -141,6 +160,7 @@ class Target:
                 attention_mask=None if mask is None else mask[None, None].to(self.device),
                 cache=self.cache,
                 use_cache=True,
+                **{LAYOUT: self.cache.layout},
             )
             hidden: Tensor = output.last_hidden_state[0]
         return hidden

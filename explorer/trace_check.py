@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from explorer.config import ACCEPTANCES
+from explorer.config import ACCEPTANCES, CACHES
 from explorer.errors import TraceError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def check_trace(trace: Trace) -> None:
     """Raise TraceError for the first field that contradicts another."""
     _words(trace.stop, STOPS, "stop")
     _words(trace.sampling.acceptance, ACCEPTANCES, "sampling.acceptance")
+    _words(trace.target.cache, CACHES, "target.cache")
     _check_vocab(trace)
     _ids(trace.prompt.token_ids, "prompt.token_ids")
     _check_prefill(trace)

@@ -56,7 +56,8 @@ def load_draft_model(source: str, target: DraftedTarget) -> LoadedDraftModel:
     else:
         _check_tokenizer(load_tokenizer(folder, what), config.get_text_config().vocab_size, target, report)
     report.raise_if_any()
-    options = {"dtype": target.dtype, "attn_implementation": register_tree_attention(target.backend)}
+    attention = register_tree_attention(target.backend, target.device)
+    options = {"dtype": target.dtype, "attn_implementation": attention}
     model = load_model(folder, config, options, borrowed)
     if shares_embedding:
         model.set_input_embeddings(target.embed_tokens)

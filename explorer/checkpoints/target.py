@@ -41,11 +41,12 @@ def load_target(source: str, *, device: str = "auto", dtype: str = "auto", backe
     DeviceError for a device, dtype or backend that this machine lacks.
     """
     on = choose_device(device)
-    attention, used = _attention(backend)
     folder, name = _find(source)
     what = f"target {name!r}"
     config = read_model_config(folder, what)
-    model = load_model(folder, config, {"dtype": choose_dtype(dtype, on, config), "attn_implementation": attention})
+    chosen_dtype = choose_dtype(dtype, on, config)
+    attention, used = _attention(backend, on, chosen_dtype, config.get_text_config())
+    model = load_model(folder, config, {"dtype": chosen_dtype, "attn_implementation": attention})
     with parsing(what):
         model = model.to(on).eval().requires_grad_(False)
     tokenizer = load_tokenizer(folder, what)
@@ -100,13 +101,29 @@ def choose_dtype(dtype: str, device: torch.device, config: Any) -> torch.dtype:
     return torch.bfloat16
 
 
-def _attention(backend: str) -> tuple[str, str]:
-    """(name for transformers, backend that it runs on)."""
+def _attention(backend: str, device: torch.device, dtype: torch.dtype, config: Any) -> tuple[str, str]:
+    """(name for transformers, backend that it runs on) for a model of this (text) config.
+
+    The kernels are compared with the reference before they are used: "auto" falls back where they differ.
+    """
     from explorer.models.attention import register_tree_attention
     from kernels.dispatch import BackendUnavailableError, resolve
 
+    heads = config.num_attention_heads
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
     try:
-        return register_tree_attention(backend), resolve("tree_attention", backend)
+        used = resolve(backend, device, head_dim)
+        if used == "triton":
+            from kernels.tree_attention.agreement import agrees
+
+            if not agrees((heads, getattr(config, "num_key_value_heads", None) or heads), head_dim, dtype, device):
+                if backend == used:
+                    raise BackendUnavailableError(
+                        f"the triton backend does not agree with the reference on this {device.type} device: "
+                        "choose auto or naive"
+                    )
+                used = "naive"
+        return register_tree_attention(used, device, head_dim), used
     except BackendUnavailableError as error:
         raise DeviceError(str(error)) from error
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from explorer.bench_report import AUTOREGRESSIVE, GENERATE, build_report, to_markdown
-from explorer.cli.trace import add_sampling_arguments, to_sampling
-from explorer.config import DEFAULT_TARGET, DTYPES, METHOD_NAMES, Sampling, parse_assignments
+from explorer.cli.trace import add_placement_arguments, add_sampling_arguments, to_sampling
+from explorer.config import DEFAULT_TARGET, METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import SettingError
 from explorer.measurement import ResultsFile
 from explorer.questions import read_questions, select
@@ -54,8 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for all methods that have it; METHOD.NAME=VALUE",
     )
     add_sampling_arguments(parser)
-    parser.add_argument("--dtype", default="auto", choices=DTYPES)
-    parser.add_argument("--device", default="auto", metavar="D")
+    add_placement_arguments(parser)
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="results.jsonl, report.json, report.md")
 
 
@@ -126,6 +125,8 @@ def _request(args: argparse.Namespace, method: str, sampling: Sampling) -> RunRe
         baseline=False,
         dtype=args.dtype,
         device=args.device,
+        backend=args.backend,
+        cache=args.cache,
     )
 
 
@@ -172,6 +173,8 @@ def _head(args: argparse.Namespace, methods: list[str], question_ids: list[str])
         "set": args.set,
         "dtype": args.dtype,
         "device": args.device,
+        "backend": args.backend,
+        "cache": args.cache,
     }
 
 

@@ -12,7 +12,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from explorer.config import ACCEPTANCES, BACKENDS, DEFAULT_TARGET, DTYPES, METHOD_NAMES, Sampling, parse_assignments
+from explorer.config import (
+    ACCEPTANCES,
+    BACKENDS,
+    CACHES,
+    DEFAULT_TARGET,
+    DTYPES,
+    METHOD_NAMES,
+    Sampling,
+    parse_assignments,
+)
 from explorer.errors import PromptError, SettingError
 from explorer.rules import rule_label, sampling_text
 from explorer.runner_events import BaselineProgress, Event, Finished, Notice, RunRequest, Started, Status, Stepped
@@ -38,13 +47,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method, or preset=NAME"
     )
-    parser.add_argument("--dtype", default="auto", choices=DTYPES)
-    parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu, cuda, ...")
-    parser.add_argument("--backend", default="auto", choices=BACKENDS)
+    add_placement_arguments(parser)
     parser.add_argument("--no-chat-template", action="store_true", help="feed the prompt as it is")
     parser.add_argument("--ignore-stop", action="store_true", help="go on after stop tokens")
     parser.add_argument("--no-baseline", action="store_true", help="leave the autoregressive lane out")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=".json or .json.gz")
+
+
+def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where and on what the target runs."""
+    parser.add_argument("--dtype", default="auto", choices=DTYPES)
+    parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu, cuda, ...")
+    parser.add_argument("--backend", default="auto", choices=BACKENDS, help="of attention; triton needs an NVIDIA GPU")
+    parser.add_argument(
+        "--cache", default="rows", choices=CACHES, help="a commit moves the accepted rows, or takes over their slots"
+    )
 
 
 def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,6 +119,7 @@ def to_request(args: argparse.Namespace) -> RunRequest:
         dtype=args.dtype,
         device=args.device,
         backend=args.backend,
+        cache=args.cache,
     )
 
 

@@ -36,7 +36,7 @@ class EagleMethod(Method):
         super().__init__(target, drafter, settings)
         self.trained_context = drafter.config.max_position_embeddings
         if is_packable(target.lm_head):  # nothing is left to do where another run did it
-            fuse(drafter, pick("tree_attention", target.backend), drafter.probe)
+            fuse(drafter, pick("tree_attention", target.backend, target.device), drafter.probe)
             pack_linears(drafter)
         is_full = drafter.config.draft_vocab_size is None  # then its head is the target's
         self._head = target.head if is_full else pack(drafter.head_layer())

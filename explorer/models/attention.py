@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from kernels.dispatch import pick, resolve
+from kernels.tree_attention.inputs import IN_ORDER
 
+LAYOUT = "key_layout"  # what a pass hands to every layer's attention beside the mask: a KeyLayout, where there is one
 _NAMES: dict[str, str] = {}
 
 
-def register_tree_attention(backend: str) -> str:
+def register_tree_attention(backend: str, device: torch.device | None = None, head_dim: int = 0) -> str:
     """Register the backend ("auto", "naive", "triton") and return the name for ``attn_implementation``.
 
-    Raises kernels.dispatch.BackendUnavailableError where an explicit choice is not available.
+    device: where the model will run, None for the CPU. Raises kernels.dispatch.BackendUnavailableError where an
+    explicit choice is not available there, or not for heads of this size.
     """
-    backend = resolve("tree_attention", backend)
+    backend = resolve(backend, device, head_dim)
     if backend not in _NAMES:
         name = f"tree_attention_{backend}"
-        AttentionInterface.register(name, _adapter(pick("tree_attention", backend)))
+        AttentionInterface.register(name, _adapter(pick("tree_attention", backend, device)))
         _NAMES[backend] = name
     return _NAMES[backend]
 
@@ -35,7 +39,7 @@ def _adapter(kernel: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, None]
         scaling = options.get("scaling")
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         mask = None if attention_mask is None else attention_mask[0, 0]
-        output = kernel(query, key, value, mask, scale)  # [1, heads, R, D]
+        output = kernel(query, key, value, mask, scale, options.get(LAYOUT, IN_ORDER))  # [1, heads, R, D]
         return output.transpose(1, 2).contiguous(), None
 
     return attend

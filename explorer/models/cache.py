@@ -16,6 +16,9 @@ from torch import Tensor
 from transformers import Cache
 from transformers.cache_utils import CacheLayerMixin
 
+from kernels.dispatch import pick
+from kernels.tree_attention.inputs import IN_ORDER, KeyLayout
+
 
 @dataclass(frozen=True)
 class CacheShape:
@@ -58,15 +61,26 @@ class TreeCacheLayer(CacheLayerMixin):
 
 
 class TreeCache(Cache):
-    """Keys and values [layers, 2, kv_heads, capacity, head_dim], batch 1. ``length`` counts committed tokens."""
+    """Keys and values [layers, 2, kv_heads, capacity, head_dim], batch 1. ``length`` counts committed tokens.
 
-    def __init__(self, shape: CacheShape, capacity: int, dtype: torch.dtype, device: torch.device) -> None:
+    backend: what moves the accepted rows, resolved for ``device``.
+    """
+
+    def __init__(
+        self, shape: CacheShape, capacity: int, dtype: torch.dtype, device: torch.device, backend: str = "naive"
+    ) -> None:
         super().__init__(layers=[TreeCacheLayer(self, i) for i in range(shape.num_layers)])
         self._storage = torch.empty(
             shape.num_layers, 2, shape.num_kv_heads, capacity, shape.head_dim, dtype=dtype, device=device
         )
+        self._move_rows = pick("compact_kv", backend, device)
         self.length = 0
         self.num_pending = 0
+
+    @property
+    def layout(self) -> KeyLayout:
+        """Where the keys of the pass that ``reserve`` announced lie, for the attention."""
+        return IN_ORDER
 
     @property
     def capacity(self) -> int:
@@ -94,20 +108,24 @@ class TreeCache(Cache):
 
     def commit(self, rows: Sequence[int]) -> None:
         """Keep these pending rows, ascending, right after the committed tokens; all others are forgotten."""
-        if not rows or rows[-1] >= self.num_pending or any(a >= b for a, b in pairwise(rows)):
-            raise ValueError(f"cannot commit rows {list(rows)} of {self.num_pending}")
-        end = self.length + len(rows)
+        self._check_commit(rows)
         if rows[-1] != len(rows) - 1:  # otherwise they already lie where they belong
-            index = torch.tensor(rows, device=self._storage.device) + self.length
-            self._storage[:, :, :, self.length : end] = self._storage.index_select(3, index)
-        self.length, self.num_pending = end, 0
+            self._move_rows(self._storage, torch.tensor(rows, device=self._storage.device), self.length)
+        self.length, self.num_pending = self.length + len(rows), 0
 
     def truncate(self, length: int) -> None:
         """Keep the first ``length`` committed tokens; what was committed after them was a guess that failed."""
-        if not 0 <= length <= self.length:
-            raise ValueError(f"cannot truncate a cache of {self.length} tokens to {length}")
+        self._check_truncate(length)
         self.length, self.num_pending = length, 0
 
     def committed(self) -> Tensor:
         """[layers, 2, kv_heads, length, head_dim]: what is committed, for comparison with a fresh prefill."""
         return self._storage[:, :, :, : self.length]
+
+    def _check_commit(self, rows: Sequence[int]) -> None:
+        if not rows or rows[0] < 0 or rows[-1] >= self.num_pending or any(a >= b for a, b in pairwise(rows)):
+            raise ValueError(f"cannot commit rows {list(rows)} of {self.num_pending}")
+
+    def _check_truncate(self, length: int) -> None:
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot truncate a cache of {self.length} tokens to {length}")

@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from explorer.models.attention import LAYOUT
 from explorer.models.packed import pack
+from kernels.tree_attention.inputs import IN_ORDER
 
 _FAMILIES = ("Llama", "Mistral", "Qwen2")
 _TOLERANCE = 1e-3  # of the largest hidden value; float32 sums in another order differ by far less
@@ -39,7 +41,7 @@ class FusedAttention(nn.Module):
         position_embeddings: tuple[Tensor, Tensor],
         attention_mask: Tensor | None = None,
         cache: Any = None,
-        **_options: Any,
+        **options: Any,
     ) -> tuple[Tensor, None]:
         num_rows = hidden_states.shape[1]
         heads = self.qkv(hidden_states).view(1, num_rows, -1, self._head_dim).transpose(1, 2)  # [1, q + k + v, R, D]
@@ -49,7 +51,7 @@ class FusedAttention(nn.Module):
         if cache is not None:
             key, value = cache.update(key, value, self._layer_idx)
         mask = None if attention_mask is None else attention_mask[0, 0]
-        attended = self._attend(query, key, value, mask, self._scale)
+        attended = self._attend(query, key, value, mask, self._scale, options.get(LAYOUT, IN_ORDER))
         return self.output(attended.transpose(1, 2).reshape(1, num_rows, -1)), None
 
 

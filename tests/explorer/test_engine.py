@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import pytest
 import torch
 
-from explorer.config import Sampling
+from explorer.config import CACHES, Sampling
 from explorer.engine import DecodeOptions, Decoding
 from explorer.errors import PromptError, SettingError
 from explorer.methods.registry import METHODS
@@ -32,18 +32,19 @@ def build(name: str, target: Target) -> Any:
 
 
 @pytest.mark.parametrize("prompt", [[7], [7, 8], PROMPT], ids=len)
+@pytest.mark.parametrize("cache", CACHES)
 @pytest.mark.parametrize("name", METHODS)
-def test_output_equals_plain_greedy_decoding(name: str, prompt: list[int]) -> None:
+def test_output_equals_plain_greedy_decoding(name: str, cache: str, prompt: list[int]) -> None:
     target = tiny_target()
     expected = greedy(target, prompt, 40)
-    decoding, steps = run(target, build(name, target), prompt, 40)
+    decoding, steps = run(target, build(name, target), prompt, 40, cache=cache)
     assert decoding.output == expected
     assert decoding.stop == "max_new_tokens"
     assert sum(len(step.emitted) for step in steps) == 39
     assert len(decoding.gaps) == 40
 
 
-@cache
+@functools.cache
 def target_of(architecture: str, vocab_size: int) -> tuple[Target, list[int]]:
     """A target of that architecture and what plain decoding makes of PROMPT."""
     target = tiny_target(architecture=architecture, vocab_size=vocab_size)

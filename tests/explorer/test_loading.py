@@ -100,7 +100,7 @@ def test_drafters_that_do_not_go_together(wanted, preset, says):
         drafter_source(wanted, preset)
 
 
-@pytest.mark.parametrize("changes", [{"dtype": "float8"}, {"backend": "magic"}])
+@pytest.mark.parametrize("changes", [{"dtype": "float8"}, {"backend": "magic"}, {"cache": "pages"}])
 def test_unknown_placements(changes):
     with pytest.raises(DeviceError, match=next(iter(changes))):
         check_placement(request(**changes))

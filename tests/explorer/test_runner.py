@@ -140,6 +140,14 @@ def test_sampled_drafts_say_so(runner):
     assert all(step.extra == {} for step in ranked.steps), "EAGLE-2's tree is the same whatever is drawn"
 
 
+def test_slots_give_the_same_run_and_the_trace_says_so(runner):
+    rows, slots = (finished(runner.run(request("medusa", cache=cache))) for cache in ("rows", "slots"))
+    assert (rows.target.cache, slots.target.cache) == ("rows", "slots")
+    assert slots.output == rows.output
+    assert [step.path for step in slots.steps] == [step.path for step in rows.steps]
+    assert slots.baseline.output_equal is True
+
+
 def test_no_baseline(runner):
     events = list(runner.run(request(baseline=False)))
     assert not any(isinstance(event, BaselineProgress) for event in events)

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from explorer.config import CACHES
 from explorer.errors import CheckpointError
 from explorer.target import Target
 from explorer.tree import DraftTree
@@ -44,13 +45,13 @@ def test_each_row_equals_a_plain_pass_over_its_path(kind: str, prompt: list[int]
 
 
 @settings(max_examples=40, deadline=None)
-@given(kinds, prompts, st.lists(token_trees(), min_size=1, max_size=3), st.data())
+@given(kinds, st.sampled_from(CACHES), prompts, st.lists(token_trees(), min_size=1, max_size=3), st.data())
 def test_commits_equal_a_fresh_prompt_pass(
-    kind: str, prompt: list[int], trees: list[DraftTree], data: st.DataObject
+    kind: str, cache: str, prompt: list[int], trees: list[DraftTree], data: st.DataObject
 ) -> None:
     """One tree after another, a path of each kept: the cache is what reading the text at once leaves."""
     target, read = TARGETS[kind], list(prompt)
-    target.start(0)
+    target.start(0, cache)
     target.prefill(prompt)
     for tree in trees:
         path = tree.path_to(data.draw(st.integers(0, len(tree) - 1)))

@@ -32,6 +32,7 @@ def _set(*path, to):
 
 CASES = {
     "stop": (_set("stop", to="bored"), r"trace\.stop: 'bored'"),
+    "cache": (_set("target", "cache", to="pages"), r"trace\.target\.cache: 'pages'"),
     "index": (_set("steps", 1, "index", to=5), r"steps\[1\]\.index: expected 1"),
     "prefix_len": (_set("steps", 1, "prefix_len", to=3), r"steps\[1\]\.prefix_len"),
     "first_prefix_len": (_set("prompt", "token_ids", to=[1]), r"steps\[0\]\.prefix_len"),

@@ -26,7 +26,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 }
 
 
-def tiny_model(seed: int = 0, architecture: str = "llama", **changes: Any) -> Any:
+def tiny_model(seed: int = 0, architecture: str = "llama", backend: str = "naive", **changes: Any) -> Any:
     """A random model of two layers with grouped-query heads, float32, running our attention."""
     torch.manual_seed(seed)
     values: dict[str, Any] = {
@@ -40,16 +40,18 @@ def tiny_model(seed: int = 0, architecture: str = "llama", **changes: Any) -> An
         "initializer_range": 0.3,  # wide, so that logits differ clearly
     }
     config = AutoConfig.for_model(architecture, **(values | ARCHITECTURES[architecture] | changes))
-    model = AutoModelForCausalLM.from_config(config, attn_implementation=register_tree_attention("naive")).eval()
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=register_tree_attention(backend)).eval()
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):  # transformers begins with zeros, which would hide a bias that is left out
             torch.nn.init.normal_(parameter, std=0.3)
     return model
 
 
-def tiny_target(seed: int = 0, stop_ids: frozenset[int] = frozenset(), **changes: Any) -> Target:
+def tiny_target(
+    seed: int = 0, stop_ids: frozenset[int] = frozenset(), backend: str = "naive", **changes: Any
+) -> Target:
     """A Target around ``tiny_model``; there is no tokenizer, prompts are ids."""
-    return Target(tiny_model(seed, **changes), None, "tiny", stop_ids, "naive")
+    return Target(tiny_model(seed, backend=backend, **changes), None, "tiny", stop_ids, backend)
 
 
 def greedy(target: Target, prompt: list[int], num_tokens: int) -> list[int]:
@@ -66,7 +68,7 @@ def tiny_drafter(method: str, target: Target, seed: int = 0) -> Any:
     torch.manual_seed(seed)
     size = target.hidden_size
     if method == "draft_model":
-        return tiny_target(seed + 1, vocab_size=target.vocab_size, num_hidden_layers=1)
+        return tiny_target(seed + 1, backend=target.backend, vocab_size=target.vocab_size, num_hidden_layers=1)
     if method == "medusa":
         heads = MedusaHeads(num_heads=3, num_layers=1, hidden_size=size, vocab_size=target.vocab_size)
         return heads.requires_grad_(False).eval()

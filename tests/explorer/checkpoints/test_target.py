@@ -196,6 +196,8 @@ def test_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_backends_that_are_not_here() -> None:
     with pytest.raises(DeviceError, match="backend"):
         load_target(str(golden_dir("base_a")), device="cpu", backend="warp")
+    with pytest.raises(DeviceError, match="needs an NVIDIA GPU"):
+        load_target(str(golden_dir("base_a")), device="cpu", backend="triton")
 
 
 @pytest.mark.default_target

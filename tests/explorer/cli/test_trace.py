@@ -32,7 +32,7 @@ def test_every_option_reaches_the_request(tmp_path):
     text = (
         "--system s --target T --drafter D --max-new-tokens 7 --temperature 0.5 --top-p 0.9 --top-k 3 --seed 4 "
         "--acceptance typical --set depth=2 --set preset=paper --dtype float32 --device cpu --backend naive "
-        "--no-chat-template --ignore-stop --no-baseline"
+        "--cache slots --no-chat-template --ignore-stop --no-baseline"
     )
     request = command.to_request(parse("--messages", str(path), *text.split()))
     assert request.messages == ({"role": "user", "content": "é"},) and request.prompt is None
@@ -41,6 +41,7 @@ def test_every_option_reaches_the_request(tmp_path):
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.seed) == (0.5, 0.9, 3, 4)
     assert sampling.acceptance == "typical" and request.settings == {"depth": "2", "preset": "paper"}
     assert (request.dtype, request.device, request.backend) == ("float32", "cpu", "naive")
+    assert request.cache == "slots"
     assert (request.use_chat_template, request.ignore_stop, request.baseline) == (False, True, False)
 
 

@@ -36,6 +36,11 @@ def test_registering_twice_gives_one_name() -> None:
     assert register_tree_attention("auto") == register_tree_attention("naive") == "tree_attention_naive"
 
 
+def test_a_backend_that_is_not_here_is_refused() -> None:
+    with pytest.raises(BackendUnavailableError, match="NVIDIA GPU"):
+        register_tree_attention("triton")
+
+
 @pytest.mark.parametrize("backend", ["cuda", ""])
 def test_an_unknown_backend_is_refused(backend: str) -> None:
     with pytest.raises(BackendUnavailableError, match="unknown backend"):

@@ -73,7 +73,7 @@ def test_storage_grows_and_keeps_what_it_holds() -> None:
     assert committed(cache) == [0, 1, 50, 89]
 
 
-@pytest.mark.parametrize("rows", [[], [3], [1, 1], [1, 0]], ids=str)
+@pytest.mark.parametrize("rows", [[], [3], [1, 1], [1, 0], [-1, 0]], ids=str)
 def test_impossible_commits_are_refused(rows: list[int]) -> None:
     cache = make()
     write(cache, torch.arange(3))

@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from kernels.tree_attention.naive import tree_attention
+from kernels.tree_attention.inputs import KeyLayout, unpack_mask
+from kernels.tree_attention.naive import tree_attention, tree_mask
+from tests.support.attention import Case, make_inputs
 
 
 def textbook(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float) -> Tensor:
@@ -38,3 +40,35 @@ def test_a_mask_of_another_shape_is_refused() -> None:
     tensor = torch.zeros(1, 1, 2, 4)
     with pytest.raises(ValueError, match="mask is"):
         tree_attention(tensor, tensor, tensor, torch.ones(2, 3, dtype=torch.bool), 1.0)
+
+
+@pytest.mark.parametrize("keys", ["order", "slots", "device"])
+@pytest.mark.parametrize("mask", ["words", "bool", "wide", "causal"])
+@pytest.mark.parametrize(("rows", "prefix"), [(1, 0), (1, 6), (3, 0), (65, 20)])
+def test_every_form_of_mask_and_layout_equals_the_textbook(keys: str, mask: str, rows: int, prefix: int) -> None:
+    inputs = make_inputs(Case(rows=rows, prefix=prefix, dim=8, mask=mask, keys=keys))
+    num_keys = prefix + rows
+    slots = torch.arange(num_keys) if inputs.layout.slots is None else inputs.layout.slots
+    key, value = inputs.key[:, :, slots], inputs.value[:, :, slots]
+    seen = torch.ones(rows, num_keys, dtype=torch.bool).tril(prefix)
+    if inputs.mask is not None:
+        tail = unpack_mask(inputs.mask, rows) if mask == "words" else inputs.mask
+        seen = torch.ones(rows, num_keys, dtype=torch.bool)
+        seen[:, num_keys - tail.shape[1] :] = tail
+    got = tree_attention(inputs.query, inputs.key, inputs.value, inputs.mask, 0.3, inputs.layout)
+    torch.testing.assert_close(got, textbook(inputs.query, key, value, seen, 0.3), atol=1e-5, rtol=1e-5)
+
+
+def test_slots_with_a_length_on_the_device() -> None:
+    inputs = make_inputs(Case(rows=3, prefix=4, dim=8, keys="slots"))
+    assert inputs.layout.slots is not None
+    more = torch.cat([inputs.layout.slots, torch.zeros(5, dtype=torch.int64)])
+    layout = KeyLayout(more, torch.tensor([4], dtype=torch.int32))
+    got = tree_attention(inputs.query, inputs.key, inputs.value, inputs.mask, 0.3, layout)
+    expected = tree_attention(inputs.query, inputs.key, inputs.value, inputs.mask, 0.3, inputs.layout)
+    assert torch.equal(got, expected)
+
+
+def test_the_mask_it_is_handed_has_the_prefix_before_it() -> None:
+    mask = torch.eye(3, dtype=torch.bool)
+    assert torch.equal(tree_mask(mask, 2), torch.cat([torch.ones(3, 2, dtype=torch.bool), mask], dim=1))

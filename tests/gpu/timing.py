@@ -1,0 +1,134 @@
+"""Times on a GPU. A kernel is captured many times over buffers that together leave the L2 cache, and replayed."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+HEADS, KV_HEADS, DIM = 32, 8, 128
+L2_BYTES = 256 * 2**20  # more than any L2 holds
+REPLAYS = 20
+
+
+def graph_us(calls: list[Callable[[], Any]]) -> float:
+    """Microseconds a call: all of them in one captured graph, median of several replays."""
+    for call in calls[:2]:
+        call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for call in calls:
+            call()
+    times = []
+    for _ in range(REPLAYS):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) * 1e3 / len(calls))
+    return statistics.median(times)
+
+
+def copy_bandwidth() -> float:
+    """Bytes a second of a large copy, read and written ones counted."""
+    source = torch.zeros(2**30, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    return 2 * source.numel() / (graph_us([lambda: target.copy_(source)] * 3) * 1e-6)
+
+
+def matrix_rate(size: int = 8192) -> float:
+    """Operations a second of a large bfloat16 product."""
+    left, right = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    out = torch.empty_like(left)
+    return 2 * size**3 / (graph_us([lambda: torch.mm(left, right, out=out)] * 3) * 1e-6)
+
+
+def attention_times(prefix: int, num_rows: int) -> dict[str, Any]:
+    """Triton (keys in order and through slots) and PyTorch with a materialised mask, beside both floors."""
+    from kernels.tree_attention.inputs import IN_ORDER, KeyLayout, pack_mask
+    from kernels.tree_attention.naive import tree_mask
+    from kernels.tree_attention.triton import tree_attention
+
+    num_keys = prefix + num_rows
+    num_bytes = 2 * KV_HEADS * num_keys * DIM * 2
+    copies = max(2, -(-L2_BYTES // num_bytes))
+    pools = [torch.randn(2, 1, KV_HEADS, num_keys, DIM, device="cuda").bfloat16() for _ in range(copies)]
+    query = torch.randn(1, num_rows, HEADS, DIM, device="cuda").bfloat16().transpose(1, 2)
+    tree = torch.ones(num_rows, num_rows, dtype=torch.bool, device="cuda").tril()
+    words, mask = pack_mask(tree), tree_mask(tree, prefix)
+    slots = torch.randperm(num_keys, device="cuda")
+    scale = DIM**-0.5
+
+    def ours(pool: torch.Tensor, layout: KeyLayout) -> Callable[[], Any]:
+        return lambda: tree_attention(query, pool[0], pool[1], words, scale, layout)
+
+    def theirs(pool: torch.Tensor, seen: torch.Tensor | None) -> Callable[[], Any]:
+        return lambda: scaled_dot_product_attention(
+            query, pool[0], pool[1], attn_mask=seen, scale=scale, enable_gqa=True
+        )
+
+    found = {
+        "triton_us": graph_us([ours(pool, IN_ORDER) for pool in pools]),
+        "triton_slots_us": graph_us([ours(pool, KeyLayout(slots)) for pool in pools]),
+        "sdpa_mask_us": graph_us([theirs(pool, mask) for pool in pools]),
+        "sdpa_no_mask_us": graph_us([theirs(pool, None) for pool in pools]),
+    }
+    bytes_us = num_bytes / (copy_bandwidth() * 1e-6)
+    flops_us = 4 * HEADS * num_rows * num_keys * DIM / (matrix_rate() * 1e-6)
+    return (
+        {"prefix": prefix, "rows": num_rows}
+        | found
+        | {
+            "bandwidth_floor_us": bytes_us,
+            "matrix_floor_us": flops_us,
+            "over_bandwidth_floor": found["triton_us"] / bytes_us,
+            "over_higher_floor": found["triton_us"] / max(bytes_us, flops_us),
+            "faster_than_sdpa_mask": found["sdpa_mask_us"] / found["triton_us"],
+        }
+    )
+
+
+def commit_times() -> list[dict[str, Any]]:
+    """Host and device microseconds of each commit; the slots' includes its table's copy to the device."""
+    from explorer.models.cache import CacheShape, TreeCache
+    from explorer.models.slot_cache import SlotCache
+
+    shape, path, num_rows = CacheShape(32, 32, 128), [0, 3, 9, 20, 41], 60
+    device = torch.device("cuda")
+    caches: dict[str, TreeCache] = {
+        "rows, naive": TreeCache(shape, 8192, torch.bfloat16, device, "naive"),
+        "rows, triton": TreeCache(shape, 8192, torch.bfloat16, device, "triton"),
+        "slots": SlotCache(shape, 8192, torch.bfloat16, device),
+    }
+    rows = []
+    for name, cache in caches.items():
+        commit_us, reserve_us, device_us = list[float](), list[float](), list[float]()
+        for _ in range(300):
+            cache.truncate(min(cache.length, 4096))
+            torch.cuda.synchronize()
+            started = time.perf_counter()
+            cache.reserve(num_rows)
+            reserved = time.perf_counter()
+            torch.cuda.synchronize()
+            begun = time.perf_counter()
+            cache.commit(path)
+            committed = time.perf_counter()
+            torch.cuda.synchronize()
+            reserve_us.append((reserved - started) * 1e6)
+            commit_us.append((committed - begun) * 1e6)
+            device_us.append((time.perf_counter() - begun) * 1e6)
+        rows.append(
+            {
+                "commit": name,
+                "host_us": statistics.median(commit_us),
+                "until_done_us": statistics.median(device_us),
+                "reserve_host_us": statistics.median(reserve_us),
+            }
+        )
+    return rows
