@@ -1,5 +1,6 @@
 // The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?}, load(from) -> Promise of view
-// JSON, onChange(callback), emit(name, data)}; the viewer asks only for steps it does not have.
+// JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback), emit(name, data)}; the viewer asks only
+// for steps that it does not have.
 
 function mountViewer(adapter) {
   const root = adapter.element;
@@ -18,7 +19,7 @@ function mountViewer(adapter) {
     isInTree: () => tree.hasFocus(),
     moveFocus: (direction) => tree.moveFocus(direction),
   };
-  const numbers = createNumbers(store);
+  const insights = createInsights(adapter, store);
   const tree = createTree(store, () => legend.draw());
   const legend = createLegend(store, actions.toggleGhosts, actions.toggleFold, tree.isFolding);
   const mask = createMask(store, actions.toggleOrder);
@@ -26,21 +27,35 @@ function mountViewer(adapter) {
   const strip = createStrip(store);
   const transport = createTransport(store, actions);
   const keys = createKeys(store, actions);
+  const panes = createSwitch(store, "pane", "Beside the tree", [mask]);
+  const stepView = {
+    name: "step", label: "Step", help: "One step: its tree, its mask, its nodes (1)",
+    element: el("div", { class: "dtx-main" },
+      el("section", { class: "dtx-treebox", "aria-label": "Draft tree" }, tree.element),
+      el("div", { class: "dtx-side" }, panes.bar, mask.element), card.element),
+    draw: drawStep,
+  };
+  const views = createSwitch(store, "view", "Views", [stepView]);
+  const numbers = createNumbers(store, views.bar);
   const caption = el("p", { class: "dtx-caption" });
   const spoken = el("p", { class: "dtx-spoken", "aria-live": "polite" });
 
   fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-body" }, numbers.element,
-    legend.element,
-    el("div", { class: "dtx-main" },
-      el("section", { class: "dtx-treebox", "aria-label": "Draft tree" }, tree.element), mask.element, card.element),
+    legend.element, stepView.element,
     caption, transport.element, strip.element, spoken, keys.sheet));
   if (adapter.scheme) root.setAttribute("data-scheme", adapter.scheme);
 
   function drawStep() {
     tree.draw();
     legend.draw();
-    mask.draw();
+    panes.draw();
     card.draw();
+  }
+
+  // Every view stands at a step, which the strip and the slider mark.
+  function drawView() {
+    views.draw();
+    legend.element.classList.toggle("is-idle", views.shown() !== stepView);
     strip.mark();
     transport.mark();
     describe();
@@ -87,7 +102,7 @@ function mountViewer(adapter) {
     if (has("header", "facts")) numbers.draw();
     if (has("header")) strip.draw();
     if (has("steps")) { strip.append(); transport.draw(); }
-    if (has("at", "steps", "ghosts", "fold", "unfolded", "message")) drawStep();
+    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights")) drawView();
     else if (has("hover", "pin")) drawLinks();
     if (has("order")) mask.reorder();
     if (has("playing", "speed", "done", "follow")) transport.mark();

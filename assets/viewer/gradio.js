@@ -4,6 +4,7 @@ mountViewer({
   element: element.querySelector(".dtx"),
   current: () => JSON.parse(props.value || "{}"),
   load: async (from) => JSON.parse(await server.get_view(JSON.stringify({ id: JSON.parse(props.value).id, from }))),
+  insight: async (insight, ids, step) => JSON.parse(await server.get_insight(JSON.stringify({ insight, ids, step }))),
   onChange: (callback) => watch("value", callback),
   emit: (name, data) => {
     element.dispatchEvent(new CustomEvent(name, { detail: data }));

@@ -10,7 +10,7 @@ function createMask(store, onOrder) {
   const note = el("p", { class: "dtx-note" });
   const orderButton = button("dtx-order", "Order of the rows: depth-first, or as the engine sends them (m)", onOrder);
   const section = el("section", { class: "dtx-maskbox", "aria-label": "Tree mask" },
-    el("div", { class: "dtx-bar" }, el("h3", {}, "Tree mask"), orderButton), box, note);
+    box, el("div", { class: "dtx-bar" }, note, orderButton));
   let cells = [], bands = [], place = [], shape = null, size = { width: 320, height: 320 };
 
   function draw() {
@@ -123,5 +123,5 @@ function createMask(store, onOrder) {
     draw();
   });
 
-  return { element: section, draw, link, reorder };
+  return { name: "mask", label: "Tree mask", help: "Which rows of the pass see which", element: section, draw, link, reorder };
 }

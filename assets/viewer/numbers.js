@@ -2,10 +2,10 @@
 
 const LEGEND = ["root", "accepted", "rejected", "untried", "unreachable", "window", "own"];
 
-function createNumbers(store) {
+function createNumbers(store, tabs) {
   const title = el("p", { class: "dtx-title" });
   const list = el("ul", { class: "dtx-facts" });
-  const header = el("header", { class: "dtx-header" }, title, list);
+  const header = el("header", { class: "dtx-header" }, el("div", { class: "dtx-topline" }, title, tabs), list);
 
   function draw() {
     const head = store.header;

@@ -29,6 +29,8 @@ const replayViewer = mountViewer({
   element: shell,
   current: () => ({ id: replay.id, step: stepInAddress() ?? replay.start }),
   load: async () => replay,
+  insight: async (kind, ids, step) => (kind === "step" ? replay.insights.steps[step] : replay.insights[kind])
+    || { error: "This replay does not hold the answer." },
   onChange: () => {},
   emit: (name, data) => { if (name === "step_select") showAddress(data.step); },
 });

@@ -5,7 +5,7 @@ sentences from explorer.insight, columns from the record with probabilities roun
 JavaScript only paints it, folds branches and moves a cursor. Token text travels as data and is drawn with textContent;
 no template and no style sheet holds any.
 
-The host page supplies an adapter {element, load(from), onChange(callback), emit(name, data), scheme}:
+The host page supplies an adapter (assets/viewer/core.js says what it holds):
 ``viewer_source()`` defines ``mountViewer(adapter)``, ``viewer_js()`` also mounts it inside gr.HTML's js_on_load,
 ``replay_js()`` on an exported page (explorer.export.html). The script installs the style sheet itself, because a CSS
 template would evaluate its escapes.
@@ -31,6 +31,8 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets" / "viewer"
 JS_FILES = (
     "dom.js",
     "state.js",
+    "insights.js",
+    "views.js",
     "tree.js",
     "mask.js",
     "strip.js",

@@ -9,12 +9,15 @@ import json
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from playwright.sync_api import Page
 
 from explorer.metrics import compute_stats
 from explorer.trace import Trace
+from explorer.ui.store import Library, TraceStore
+from explorer.ui.viewer_component import answer_insight
 from explorer.views.viewer import SHELL, view_payload, viewer_source
 
 PAGE = f"""<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
@@ -29,6 +32,8 @@ window.viewer = mountViewer({
   scheme: "auto",
   current: () => window.handle,
   load: async (from) => (await fetch("/view?from=" + from)).json(),
+  insight: async (insight, ids, step) => (await fetch("/insight?" + encodeURIComponent(JSON.stringify(
+    { insight, ids: ids.map((id) => id === "t" ? window.runs.t : id), step })))).json(),
   onChange: (callback) => { window.changed = callback; },
   emit: (name, data) => window.events.push([name, data]),
 });
@@ -49,6 +54,8 @@ class ViewerServer:
         self.is_done = True
         self.error: str | None = None
         self.asked: list[int] = []
+        self.store = TraceStore(Library(Path(__file__).parent / "no recordings"), 16)
+        self.run_id = self.store.open(trace, is_done=True)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -63,6 +70,10 @@ class ViewerServer:
         baseline = self.trace.baseline.tokens_per_second if self.trace.baseline else None
         values = vars(self.trace) | {"steps": steps, "stats": compute_stats(steps, num_output, baseline)}
         return json.dumps(view_payload(Trace(**values), from_step, trace_id="t", is_done=self.is_done))
+
+    def add(self, trace: Trace) -> str:
+        """Another run that insights can be asked about; returns its id."""
+        return self.store.open(trace, is_done=True)
 
     def close(self) -> None:
         """Stop serving."""
@@ -90,9 +101,11 @@ def _handler(owner: ViewerServer) -> type[BaseHTTPRequestHandler]:
             if address.path == "/":
                 self._send("text/html", PAGE)
             elif address.path == "/viewer.js":
-                self._send("text/javascript", viewer_source() + ADAPTER)
+                self._send("text/javascript", f"{viewer_source()}window.runs = {{t: '{owner.run_id}'}};{ADAPTER}")
             elif address.path == "/view":
                 self._send("application/json", owner.payload(int(parse_qs(address.query)["from"][0])))
+            elif address.path == "/insight":
+                self._send("application/json", answer_insight(owner.store, unquote(address.query)))
             else:
                 self.send_error(404)
 

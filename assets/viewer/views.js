@@ -1,0 +1,26 @@
+// Pictures that take turns in one place: the views in the viewer's middle, the panes beside the tree. Each part is
+// {name, label, help, element, draw(), isOffered?()}; only the shown one is drawn.
+
+function createSwitch(store, field, title, parts) {
+  const tabs = new Map(parts.map((part) => [part.name, button("dtx-tab", part.help, () => store.set({ [field]: part.name }), part.label)]));
+  for (const [name, tab] of tabs) tab.dataset[field] = name;
+  const bar = el("div", { class: "dtx-tabs", role: "group", "aria-label": title }, ...tabs.values());
+
+  function shown() { return parts.find((part) => part.name === store[field]) || parts[0]; }
+
+  // Which tab is pressed, which part is there; parts that a run has nothing for are not offered.
+  function mark() {
+    for (const part of parts) {
+      part.element.hidden = part !== shown();
+      tabs.get(part.name).hidden = Boolean(part.isOffered) && !part.isOffered();
+      tabs.get(part.name).setAttribute("aria-pressed", String(part === shown()));
+    }
+  }
+
+  function draw() {
+    mark();
+    shown().draw();
+  }
+
+  return { bar, mark, draw, shown };
+}
