@@ -118,7 +118,9 @@ def test_another_recording_and_the_keys(slow: AppServer, open_page: Callable[...
     expect(page.locator(".dtx-transport")).to_contain_text("step 1 / 5")
 
 
-def test_a_drafter_is_picked_among_what_is_offered(generous: AppServer, open_page: Callable[..., Page]) -> None:
+def test_target_and_drafter_are_picked_among_what_is_offered(
+    generous: AppServer, open_page: Callable[..., Page]
+) -> None:
     page = open_page(generous.url)
     wait_for_trace(page)
     page.get_by_text("Settings", exact=True).click()
@@ -127,6 +129,11 @@ def test_a_drafter_is_picked_among_what_is_offered(generous: AppServer, open_pag
     page.get_by_role("option", name="eagle_nobias").click()
     page.locator("#run").click()
     say(page, re.compile(r"^Done: EAGLE-2 .* does not seem to belong to this target"), timeout=180_000)
+    page.locator("#target input").click()
+    page.get_by_role("option", name="Other target").click()
+    expect(page.locator("#drafter input")).to_have_value("medusa_b")  # the one method that drafts there
+    page.locator("#run").click()
+    say(page, re.compile(r"^Done: Medusa on base_b"), timeout=180_000)
 
 
 def test_a_real_run_streams_and_ends(real: AppServer, open_page: Callable[..., Page]) -> None:

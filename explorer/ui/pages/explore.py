@@ -203,6 +203,7 @@ def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
         [*form.common, *form.sampling, *form.generated],
         screen,
         concurrency_limit=MAX_IN_LINE,
+        preprocess=False,  # as in _wire_form: what a browser sends is checked by Context.choices, in words
         **PRIVATE,
     )
     form.run.click(None, js=SHOW_STATUS_JS, **PRIVATE)
@@ -213,10 +214,11 @@ def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
 
 def _wire_form(context: Context, form: Form) -> None:
     _, method, target, drafter, *_ = form.common
-    private = PRIVATE | {"queue": False}
-    method.change(_bind(handlers.method_visibility, context), method, form.groups, **private)
-    outputs = [method, form.preset, drafter, *form.generated]
-    method.change(_bind(handlers.offer_drafters, context), [target, method], drafter, **private)
+    # Gradio's own check of a choice answers 500 where the choices have just changed; the handlers check in words.
+    private = PRIVATE | {"queue": False, "preprocess": False}
+    own = [drafter, *form.groups]
+    method.change(_bind(handlers.apply_method, context), [target, method], own, **private)
+    outputs = [method, form.preset, *own, *form.generated]
     target.input(_bind(handlers.apply_target, context), [target, method], outputs, **private)
     form.preset.input(_bind(handlers.apply_preset, context), [target, form.preset], form.generated, **private)
 
