@@ -6,7 +6,7 @@ function mountViewer(adapter) {
   const root = adapter.element;
   const store = createStore();
   const quitter = new AbortController();
-  let isLoading = false, isStale = false;
+  let isLoading = false, isStale = false, wishedStep;
 
   const actions = {
     togglePlay: () => store.set({ playing: !store.playing }),
@@ -133,14 +133,15 @@ function mountViewer(adapter) {
     do {
       isStale = false;
       const { id = null, step } = adapter.current();
-      const isNew = id !== store.id;
+      const isNew = id !== store.id, isSent = isNew || step !== wishedStep; // the host may send it to another step
+      wishedStep = step;
       if (isNew) reset(id);
       if (id === null) { store.set({ message: "No run is open." }); break; }
       try {
         const payload = await adapter.load(store.steps.length);
         if ((adapter.current().id ?? null) !== id) isStale = true;
         else if (payload.error) store.set({ message: payload.error });
-        else merge(payload, isNew ? step : undefined);
+        else merge(payload, isSent ? step : undefined);
       } catch (error) {
         store.set({ message: "This run could not be loaded: " + error.message });
       }

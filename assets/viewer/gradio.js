@@ -1,6 +1,6 @@
 // Inside gr.HTML: the component's value is a short handle, JSON text {id, step?}; steps come by the server function.
 
-mountViewer({
+const pageViewer = mountViewer({
   element: element.querySelector(".dtx"),
   current: () => JSON.parse(props.value || "{}"),
   load: async (from) => JSON.parse(await server.get_view(JSON.stringify({ id: JSON.parse(props.value).id, from }))),

@@ -16,6 +16,8 @@ from explorer.ui.options import AppOptions
 from explorer.ui.store import TraceStore
 
 MAX_SETTING_CHARS = 200
+DEFAULT_METHOD = "eagle2"
+DEFAULT_MAX_NEW_TOKENS = 128
 
 
 class RunsRequests(Protocol):
@@ -85,6 +87,16 @@ class Context:
         if method.name not in [offered for _, offered in offered_methods(self.forms, target)]:
             raise SettingError(f"{target.label} has no {method.label} drafter here; choose another method or target")
         return method
+
+    def first_method(self, target: TargetPreset) -> str:
+        """The method that is picked where nobody chose one."""
+        names = [name for _, name in offered_methods(self.forms, target)]
+        return DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
+
+    @property
+    def first_count(self) -> int:
+        """How many new tokens where nobody chose."""
+        return min(DEFAULT_MAX_NEW_TOKENS, self.options.max_new_tokens)
 
     def choices(self, values: tuple[Any, ...]) -> Choices:
         """The form's values, in the form's order, as checked choices; raises as ``checked`` does."""

@@ -152,7 +152,7 @@ def _show(context: Context, live: _Live, event: Event) -> Screen:
         text = f"Decoding with {live.choices.method.label}: {live.num_tokens} of at most {limit} tokens."
         return Screen(handle(live.run_id, num_steps, num_steps), status("busy", text, live.num_tokens / limit))
     if isinstance(event, Started):
-        live.run_id = context.store.open(event.trace)
+        live.run_id = context.store.open(event.trace, request=live.choices.request())
         screen = busy(f"Decoding with {live.choices.method.label} …")
         return screen._replace(viewer=handle(live.run_id), picker=gr.update(value=None, interactive=False))
     if isinstance(event, Finished):
@@ -170,7 +170,7 @@ def _finish(context: Context, live: _Live, trace: Trace) -> Screen:
     if live.run_id:
         context.store.finish(live.run_id, trace)
     else:
-        live.run_id = context.store.open(trace, is_done=True)
+        live.run_id = context.store.open(trace, is_done=True, request=live.choices.request())
     notes = [f"Note: {notice}." for notice in live.notices]
     text = " ".join([f"Done: {live.choices.method.label} on {trace.target.name}.", *notes])
     return idle("done", text)._replace(viewer=_next_version(context, live))

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from explorer.errors import TraceError
 from explorer.metrics import compute_stats
-from explorer.runner_events import Stepped
+from explorer.runner_events import RunRequest, Stepped
 from explorer.trace import Label, Output, Step, Trace, read_trace
 
 T = TypeVar("T")
@@ -77,6 +77,7 @@ class _Run:
     vocab: dict[str, Label] = field(default_factory=dict)
     text: str | None = None
     is_done: bool = False
+    request: RunRequest | None = None
 
     def snapshot(self) -> Trace:
         """The run so far as a trace of its own; the caller may read it while further steps arrive."""
@@ -103,11 +104,11 @@ class TraceStore:
         self._runs: OrderedDict[str, _Run] = OrderedDict()
         self._lock = threading.Lock()
 
-    def open(self, trace: Trace, *, is_done: bool = False) -> str:
-        """Keep a run that has just started (or is complete) and return its id."""
+    def open(self, trace: Trace, *, is_done: bool = False, request: RunRequest | None = None) -> str:
+        """Keep a run that has just started (or is complete) with what was asked for, and return its id."""
         run_id = secrets.token_urlsafe(ID_BYTES)
         with self._lock:
-            self._runs[run_id] = _Run(trace, list(trace.steps), is_done=is_done)
+            self._runs[run_id] = _Run(trace, list(trace.steps), is_done=is_done, request=request)
             while len(self._runs) > self._max_runs:
                 self._runs.popitem(last=False)
         return run_id
@@ -127,14 +128,20 @@ class TraceStore:
         """Replace the run by its complete trace."""
         with self._lock:
             if run_id in self._runs:
-                self._runs[run_id] = _Run(trace, is_done=True)
+                self._runs[run_id] = _Run(trace, is_done=True, request=self._runs[run_id].request)
 
     def cancel(self, run_id: str, stop: str = "cancelled") -> None:
         """Close a run where it stands; nothing happens to one that is complete."""
         with self._lock:
             run = self._runs.get(run_id)
             if run is not None and not run.is_done:
-                self._runs[run_id] = _Run(replace(run.snapshot(), stop=stop), is_done=True)
+                self._runs[run_id] = _Run(replace(run.snapshot(), stop=stop), is_done=True, request=run.request)
+
+    def request(self, run_id: str) -> RunRequest | None:
+        """What a run was asked for; None where the trace came without a run, or is not known."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            return run.request if run else None
 
     def get(self, trace_id: str) -> tuple[Trace, bool]:
         """The trace and whether it is complete; raises TraceError for an id that is not known (any more)."""

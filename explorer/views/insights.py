@@ -9,6 +9,8 @@ in token, tokens or tops). Nodes are numbered as in view JSON: rows, ghosts, the
 ``race_insight``  Race                          runs of one prompt
 ``diff_insight``  TraceDiff and "shared": [[step, step]], pairs that begin at the same place of the same text
 ``compare_insight``  Comparison                 a step of one run, and what another drafted there
+``replay_payload``  view JSON of a whole run and "insights": {"steps": [of each step], "run", "race"}, all without
+                    vocabularies of their own: their labels are in that of the view
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from explorer.panels.registry import panel_of
 from explorer.race import race, speed_sentence
 from explorer.trace import Trace
 from explorer.trace_diff import diff_traces
-from explorer.views.viewer import labels
+from explorer.views.viewer import labels, view_payload
 
 SIGNIFICANT_DIGITS = 5
 TOKEN_ENDINGS = ("token", "tokens", "tops")
@@ -73,6 +75,16 @@ def diff_insight(first: Trace, second: Trace) -> dict[str, Any]:
 def compare_insight(first: Trace, step: int, second: Trace) -> dict[str, Any]:
     """What two runs drafted at the first one's step; TraceError where that cannot be said."""
     return _answer(encode(compare_at(first, step, second)), [first, second])
+
+
+def replay_payload(trace: Trace) -> dict[str, Any]:
+    """All that the viewer can ask about one run, for a page that answers from what lies in it."""
+    view = view_payload(trace)
+    steps = [step_insight(trace, step.index) for step in trace.steps]
+    run, duel = run_insight(trace), race_insight([trace])
+    for answer in (*steps, run, duel):
+        view["vocab"] |= answer.pop("vocab")
+    return view | {"insights": {"steps": steps, "run": run, "race": duel}}
 
 
 def _answer(parts: dict[str, Any], traces: Sequence[Trace]) -> dict[str, Any]:
