@@ -13,6 +13,7 @@ import gradio as gr
 from explorer.config import repo_path
 from explorer.prediction import CostReport
 from explorer.runner_events import Event, RunRequest, Status
+from explorer.ui.api import build_api
 from explorer.ui.context import Context, RunsRequests
 from explorer.ui.controls import method_forms
 from explorer.ui.options import AppOptions
@@ -78,6 +79,7 @@ def build_app(runner: RunsRequests, options: AppOptions) -> tuple[gr.Blocks, dic
         answer_view(store, json.dumps({"id": first.name}))  # made before the first visitor waits for it
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(UPLOAD_SECONDS,) * 2) as demo:
         build_explore_page(context)
+        build_api(context)
     demo.queue(max_size=options.max_waiting, default_concurrency_limit=4, api_open=False)
     return demo, launch_settings(options)
 

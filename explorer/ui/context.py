@@ -16,6 +16,9 @@ from explorer.ui.options import AppOptions
 from explorer.ui.store import TraceStore
 
 MAX_SETTING_CHARS = 200
+# So many runs wait inside the runner, which tells each its place in the line; Gradio's own queue holds the rest.
+MAX_IN_LINE = 8
+RUNS = "runs"  # the line of the page's and the scripts' runs together
 DEFAULT_METHOD = "eagle2"
 DEFAULT_MAX_NEW_TOKENS = 128
 

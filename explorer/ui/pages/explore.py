@@ -13,7 +13,7 @@ import gradio as gr
 from explorer.config import repo_path
 from explorer.errors import SettingError
 from explorer.ui import costs, handlers, linked_form, opening
-from explorer.ui.context import Context
+from explorer.ui.context import MAX_IN_LINE, RUNS, Context
 from explorer.ui.controls import SAMPLING, make_control, offered_methods, offered_presets, preset_value
 from explorer.ui.status import status, status_line
 from explorer.ui.takeaway import takeaway_row
@@ -21,8 +21,6 @@ from explorer.ui.viewer_component import recorded_handle, trace_viewer
 
 TITLE = "Draft Tree Explorer"
 INTRO = "A small drafter guesses a tree of tokens; the large target checks all of it in one pass."
-# So many runs wait inside the runner, which tells each its place in the line; Gradio's own queue holds the rest.
-MAX_IN_LINE = 8
 WELCOME = "No recorded runs are here yet. Type a prompt and press Run."
 COSTS_HINT = (
     "How much more a pass over a whole tree costs than a pass over one token decides whether speculation pays. "
@@ -196,6 +194,7 @@ def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
         [*form.common, *form.sampling, *form.generated],
         screen,
         concurrency_limit=MAX_IN_LINE,
+        concurrency_id=RUNS,
         preprocess=False,  # as in _wire_form: what a browser sends is checked by Context.choices, in words
         **PRIVATE,
     )
