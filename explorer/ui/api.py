@@ -35,7 +35,7 @@ def build_api(context: Context) -> None:
     """The functions, as endpoints of the Blocks context that this is called in."""
 
     @in_words
-    def trace(
+    def trace(  # noqa: PLR0913 (each is a parameter of the endpoint)
         prompt: str,
         method: str | None = None,
         settings: dict[str, Any] | str | None = None,

@@ -69,7 +69,7 @@ def open_upload(context: Context, path: Any) -> Screen:
         return idle("error", f"This file cannot be shown: {shortened(str(error))}")
     run_id = context.store.open(trace, is_done=True)
     text = f"Your file: {trace.method} on {trace.target.name}, recorded on {trace.target.device_name}."
-    return Screen(handle(run_id, len(trace.steps)), status("done", text), picker=None)
+    return Screen(handle(run_id, len(trace.steps)), status("done", shortened(text)), picker=None)
 
 
 def shortened(sentence: str) -> str:
