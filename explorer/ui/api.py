@@ -5,6 +5,7 @@ They pass the same checks, limits and queue as the page. A mistake is a gr.Error
 # No deferred annotations here: Gradio reads the types of these functions as they stand.
 
 import functools
+import inspect
 import json
 import logging
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from explorer.runner_events import Finished
 from explorer.takeaway import Job, run_name
 from explorer.trace import Trace, from_json, to_json
 from explorer.ui.context import MAX_IN_LINE, RUNS, Context
-from explorer.ui.controls import MethodForm, offered_methods
+from explorer.ui.controls import COMMON, SAMPLING, MethodForm, offered_methods
 from explorer.ui.opening import shortened
 from explorer.ui.takeaway import FILES, make_file
 
@@ -27,6 +28,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MAX_SETTINGS_CHARS = 4000
+# Of trace, in their order: name -> (type, default).
+TRACE_PARAMETERS: dict[str, tuple[Any, Any]] = {
+    "prompt": (str, inspect.Parameter.empty),
+    "method": (str | None, None),
+    "settings": (dict[str, Any] | str | None, None),
+    "max_new_tokens": (int | None, None),
+    "temperature": (float, 0.0),
+    "seed": (int, 0),
+    "target": (str | None, None),
+    "drafter": (str | None, None),
+    "system": (str | None, None),
+    "top_p": (float, 1.0),
+    "top_k": (int, 0),
+    "acceptance": (str | None, None),
+}
 UNEXPECTED = "The server could not do this: its log says why."
 LOG = logging.getLogger(__name__)
 
@@ -34,33 +50,15 @@ LOG = logging.getLogger(__name__)
 def build_api(context: Context) -> None:
     """The functions, as endpoints of the Blocks context that this is called in."""
 
-    @in_words
-    def trace(  # noqa: PLR0913 (each is a parameter of the endpoint)
-        prompt: str,
-        method: str | None = None,
-        settings: dict[str, Any] | str | None = None,
-        max_new_tokens: int | None = None,
-        temperature: float = 0.0,
-        seed: int = 0,
-        target: str | None = None,
-        drafter: str | None = None,
-        system: str | None = None,
-        top_p: float = 1.0,
-        top_k: int = 0,
-        acceptance: str | None = None,
-    ) -> dict[str, Any]:
+    def trace(*values: Any) -> dict[str, Any]:
         """Decodes one prompt and returns the trace file's JSON; settings by their names, as a dict or as JSON text."""
-        chosen = context.options.target(context.options.targets[0].name if target is None else target)
-        form = {
-            "prompt": prompt,
-            "system": system,
-            "method": context.first_method(chosen) if method is None else method,
-            "target": chosen.name,
-            "drafter": drafter,
-            "max_new_tokens": context.first_count if max_new_tokens is None else max_new_tokens,
-        }
-        sampling = {"temperature": temperature, "top_p": top_p, "top_k": top_k, "seed": seed, "acceptance": acceptance}
-        return run(context, form, sampling, read_settings(settings))
+        given = dict(zip(TRACE_PARAMETERS, values, strict=True))
+        target = context.options.target(context.options.targets[0].name if given["target"] is None else given["target"])
+        given["target"] = target.name
+        given["method"] = context.first_method(target) if given["method"] is None else given["method"]
+        given["max_new_tokens"] = context.first_count if given["max_new_tokens"] is None else given["max_new_tokens"]
+        sampling = {item.name: given[item.name] for item in SAMPLING}
+        return run(context, {name: given[name] for name in COMMON}, sampling, read_settings(given["settings"]))
 
     @in_words
     def methods() -> list[dict[str, Any]]:
@@ -96,9 +94,21 @@ def build_api(context: Context) -> None:
         name, text = make_file(FILES[kind], stem, Job(shown, step, scheme, ghosts is True))
         return {"name": name, "type": FILES[kind].media_type, "text": text}
 
+    trace = in_words(typed(trace, TRACE_PARAMETERS, dict[str, Any]))
     gr.api(trace, api_name="trace", concurrency_limit=MAX_IN_LINE, concurrency_id=RUNS)
     for function in (methods, recorded, recorded_trace, export):
         gr.api(function, api_name=function.__name__)
+
+
+def typed(function: Callable[..., R], parameters: dict[str, tuple[Any, Any]], returns: Any) -> Callable[..., R]:
+    """The function with these parameters as its signature, which is all that Gradio and its clients read of it."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    listed = [
+        inspect.Parameter(name, kind, default=default, annotation=hint) for name, (hint, default) in parameters.items()
+    ]
+    function.__signature__ = inspect.Signature(listed, return_annotation=returns)  # type: ignore[attr-defined]
+    function.__annotations__ = {name: hint for name, (hint, _) in parameters.items()} | {"return": returns}
+    return function
 
 
 def in_words(function: Callable[P, R]) -> Callable[P, R]:

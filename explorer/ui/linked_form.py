@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.config import resolve
+from explorer.config import Sampling, resolve
 from explorer.errors import ExplorerError, SettingError
 from explorer.ui.context import Choices, Context
 from explorer.ui.controls import COMMON, SAMPLING, Field, MethodForm, offered_methods, offered_presets, preset_value
@@ -71,6 +71,7 @@ def read_query(context: Context, query: Mapping[str, str]) -> Asked:
 
     kind: type[Any] = METHODS[choices.method.name].Settings
     settings, notices = resolve(kind, choices.settings)
+    notices = resolve(Sampling, sampling)[1] + notices
     return Asked(choices, {name: getattr(settings, name) for name in choices.settings}, notices)
 
 

@@ -72,8 +72,8 @@ def answer_export(store: TraceStore, payload: object) -> str:
     trace_id = read_id(raw.get("id"))
     trace, _ = store.get(trace_id)
     stem = trace_id if trace_id in store.library else run_name(trace)
-    wanted = step if FILES[kind].is_step or step < len(trace.steps) else None
-    name, text = make_file(FILES[kind], stem, Job(trace, wanted, scheme, raw.get("ghosts") is True))
+    job = Job(trace, step if trace.steps else None, scheme, raw.get("ghosts") is True)
+    name, text = make_file(FILES[kind], stem, job)
     return to_text({"name": name, "type": FILES[kind].media_type, "text": text})
 
 

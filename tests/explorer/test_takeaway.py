@@ -49,7 +49,7 @@ def test_a_step_is_the_one_asked_for_or_the_longest_path() -> None:
         ("你好", "eagle2"),
         ("", "eagle2"),
         ("a" * 99, "eagle2-" + "a" * MAX_NAME),
-        ("word " * 99, "eagle2-" + "-".join(["word"] * 7)),
+        ("word " * 99, "eagle2-" + "-".join(["word"] * 8)),
     ],
 )
 def test_a_run_is_called_after_its_prompt(prompt: str, name: str) -> None:
