@@ -132,6 +132,7 @@ def test_target_and_drafter_are_picked_among_what_is_offered(
     page.locator("#target input").click()
     page.get_by_role("option", name="Other target").click()
     expect(page.locator("#drafter input")).to_have_value("medusa_b")  # the one method that drafts there
+    expect(page.locator(".method-settings:visible")).to_have_count(1)
     page.locator("#run").click()
     say(page, re.compile(r"^Done: Medusa on base_b"), timeout=180_000)
 
@@ -148,7 +149,7 @@ def test_a_real_run_streams_and_ends(real: AppServer, open_page: Callable[..., P
     expect(page.locator("#summary .js-plotly-plot")).to_be_visible()
     assert "trace=" not in page.url, "a visitor's own run has no public address"
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download this trace").click()
+        page.locator("#takeaway button[data-kind=trace]").click()
     trace = from_json(Path(download.value.path()).read_text(encoding="utf-8"))
     check_trace(trace)
     assert trace.prompt.text == "Count the red cats"
