@@ -6,7 +6,7 @@ import dataclasses
 import statistics
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -34,8 +34,6 @@ from explorer.sampling import Sampler
 from explorer.target import Target, TargetOutput
 from explorer.tree import DraftTree
 from explorer.verify import is_finite, verify_greedy
-
-T = TypeVar("T")
 
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 PREFIX = 256
@@ -104,16 +102,6 @@ def _ends(profile: Profile) -> list[tuple[int, int]]:
     for indices in groups.values():
         indices.sort(key=lambda index: profile.shapes[index].settings.get(DEPTH, 0))
     return [(groups[key][0], groups[key][-1]) for key in keys]
-
-
-def finish(work: Generator[Status, None, T]) -> T:
-    """What a measuring generator returns, its statuses passed over."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            result: T = done.value
-            return result
 
 
 def _drafting_ms(method: Method, prompt: list[int], output: TargetOutput, repeats: int) -> float:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from explorer.config import DEFAULT_TARGET, Sampling
 from explorer.trace import Label, Step, Trace
+
+E = TypeVar("E")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -86,3 +89,14 @@ class Finished:
 
 
 Event: TypeAlias = Status | Notice | BaselineProgress | Started | Stepped | Finished
+
+
+def drain(work: Generator[E, None, T], on_event: Callable[[E], object] = lambda _event: None) -> T:
+    """What a generator of events returns; each event is handed to ``on_event``."""
+    while True:
+        try:
+            event = next(work)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        on_event(event)

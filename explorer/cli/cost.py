@@ -20,7 +20,7 @@ from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES, METHOD_NAMES
 from explorer.cost_words import cost_sentence, verdict_sentence
 from explorer.errors import SettingError
 from explorer.prediction import TOTAL_TOKENS, CostReport, DeviceCost, Prediction
-from explorer.runner_events import RunRequest, Status
+from explorer.runner_events import RunRequest, Status, drain
 from explorer.trace_files import write_atomically
 
 HELP = "measure verify and draft time against rows on this device; the break-even and the best tree"
@@ -104,10 +104,4 @@ def _with_bar(events: Generator[Status, None, T]) -> T:
     columns = (TextColumn("{task.description}"), BarColumn())
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
         task = bar.add_task("loading", total=1.0)
-        while True:
-            try:
-                event = next(events)
-            except StopIteration as done:
-                result: T = done.value
-                return result
-            bar.update(task, description=event.text, completed=event.fraction or 0.0)
+        return drain(events, lambda event: bar.update(task, description=event.text, completed=event.fraction or 0.0))

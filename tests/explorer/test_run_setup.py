@@ -10,7 +10,7 @@ from explorer.errors import DeviceError, ExplorerError, PromptError, SettingErro
 from explorer.loading import ModelStore
 from explorer.prediction import PROFILE_FILE, Profile, Shape, profile_text
 from explorer.run_setup import check_request, prepare_run
-from explorer.runner_events import Notice, RunRequest
+from explorer.runner_events import Notice, RunRequest, drain
 from explorer.target_presets import TargetPreset
 from tests.support.goldens import FOLDER
 
@@ -22,13 +22,9 @@ def request(**changes):
 
 
 def prepare(wanted, store):
-    events, notices = prepare_run(wanted, check_request(wanted), store), []
-    while True:
-        try:
-            event = next(events)
-            notices += [event.text] if isinstance(event, Notice) else []
-        except StopIteration as end:
-            return end.value, notices
+    events = []
+    run = drain(prepare_run(wanted, check_request(wanted), store), events.append)
+    return run, [event.text for event in events if isinstance(event, Notice)]
 
 
 @pytest.fixture(scope="module")

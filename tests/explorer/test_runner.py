@@ -12,7 +12,7 @@ from explorer.engine import Decoding
 from explorer.errors import CheckpointError, DeviceError, PromptError
 from explorer.metrics import compute_stats
 from explorer.runner import Runner
-from explorer.runner_events import BaselineProgress, Finished, RunRequest, Started, Status, Stepped
+from explorer.runner_events import BaselineProgress, Finished, RunRequest, Started, Status, Stepped, drain
 from explorer.text import decode
 from explorer.trace import Output, from_json, to_json
 from explorer.trace_check import check_trace
@@ -51,12 +51,7 @@ def test_measuring_takes_its_turn_on_the_device(runner):
     work = runner.measure(wanted, ["eagle2"])
     assert next(work) == Status("waiting for the device: 1 ahead")
     run.close()
-    while True:
-        try:
-            events.append(next(work))
-        except StopIteration as end:
-            report = end.value
-            break
+    report = drain(work, events.append)
     assert report.methods == {} and report.cost.verify_at(8) > 0  # the golden drafter brings no profile
     assert events[-1].fraction > 0
     assert finished(runner.run(wanted)).stats.num_steps > 0
