@@ -1,4 +1,4 @@
-"""``python -m explorer bench``: many prompts, all methods interleaved in one run; JSON and Markdown."""
+"""``python -m explorer bench``: many prompts, all methods interleaved in one run; JSON, Markdown, HTML."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from explorer.bench_report import AUTOREGRESSIVE, GENERATE, build_report, to_markdown
+from explorer.bench_markdown import to_markdown
+from explorer.bench_report import AUTOREGRESSIVE, GENERATE, build_report
+from explorer.cli import bench_compare
 from explorer.cli.trace import add_placement_arguments, add_sampling_arguments, to_sampling
 from explorer.config import DEFAULT_TARGET, METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import SettingError
 from explorer.measurement import ResultsFile
-from explorer.questions import read_questions, select
+from explorer.questions import digest, read_questions, select
 from explorer.rules import sampling_text
 from explorer.runner_events import RunRequest
 from explorer.trace import SamplingRecord
@@ -31,10 +33,13 @@ BUSY = 1.0  # load beyond our own threads from which other work disturbs the clo
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Methods, questions and what is measured of them."""
     known = ", ".join((*METHOD_NAMES, GENERATE))
+    actions = parser.add_subparsers(metavar="compare A/report.json B/report.json")
+    compare = actions.add_parser("compare", help=bench_compare.HELP, description=bench_compare.HELP, allow_abbrev=False)
+    bench_compare.add_arguments(compare)
+    compare.set_defaults(run=bench_compare.run)
     parser.add_argument("--methods", default="autoregressive,medusa,eagle2", metavar="A,B,C", help=f"any of {known}")
     parser.add_argument(
         "--questions",
-        required=True,
         type=Path,
         metavar="FILE",
         help="Spec-Bench or MT-bench JSON lines, or text: a prompt a line",
@@ -55,11 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_sampling_arguments(parser)
     add_placement_arguments(parser)
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="results.jsonl, report.json, report.md")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="gets results.jsonl, report.json, report.md and report.html"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure what is not measured yet, then write the reports."""
+    if missing := [name for name in ("questions", "out") if getattr(args, name) is None]:
+        raise SettingError(f"the following arguments are required: {', '.join(f'--{name}' for name in missing)}")
     for name in ("limit", "max_chars"):
         if getattr(args, name) < 0:
             raise SettingError(f"--{name.replace('_', '-')} must be 0 (all) or more, not {getattr(args, name)}")
@@ -93,12 +102,22 @@ def run(args: argparse.Namespace) -> int:
                 bar.console.print(f"note: {notice}")
             bar.update(task, completed=progress.num_done, total=progress.num_all)
     _say_load("after")
-    report = build_report(head | _machine(), results.measurements)
-    write_atomically(args.out / "report.json", (json.dumps(report, indent=1, allow_nan=False) + "\n").encode())
-    markdown = to_markdown(report)
-    write_atomically(args.out / "report.md", markdown.encode())
-    print(markdown)
+    report = build_report(head | {"questions_sha256": digest(questions)} | _machine(), results.measurements)
+    print(write_reports(report, args.out))
     return 0
+
+
+def write_reports(report: dict[str, Any], folder: Path) -> str:
+    """The report as JSON, Markdown and HTML; returns the Markdown."""
+    from explorer.export.bench_page import bench_page
+    from explorer.views.theme import DARK, LIGHT, css_variables
+
+    markdown = to_markdown(report)
+    page = bench_page(report, css_variables(LIGHT), css_variables(DARK))
+    write_atomically(folder / "report.json", (json.dumps(report, indent=1, allow_nan=False) + "\n").encode())
+    write_atomically(folder / "report.md", markdown.encode())
+    write_atomically(folder / "report.html", page.encode())
+    return markdown
 
 
 def _split(text: str, *, allow_none: bool = False) -> list[str]:
