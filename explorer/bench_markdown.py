@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from explorer.bench_words import Table, by_category, divergences, facts, overall
+from explorer.bench_words import by_category, divergences, facts, overall
 from explorer.markdown import sentence, table
+from explorer.tables import Table
 
 
 def to_markdown(report: Mapping[str, Any]) -> str:

@@ -6,12 +6,11 @@ Reports of earlier versions lack some figures: those show a dash.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from explorer.insight import percent, plural
+from explorer.tables import NOTHING, Table, number
 
-NOTHING = "–"
 SHOWN_HEADS = ("question_ids",)  # told by their number: a benchmark may have hundreds
 HOW = (
     "tau is pooled over steps: tokens a pass, the target's own token counted and not counted. Speeds are medians over "
@@ -25,16 +24,6 @@ BY_HEAD = (
 )
 HISTOGRAM = "Passes by the number of drafted tokens they accepted."
 MEMORY = "The drafter's own weights, what it shares with the target not counted; percent of the target's weights."
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of text below a head; ``note`` says what is counted."""
-
-    title: str
-    head: list[str]
-    rows: list[list[str]]
-    note: str = ""
 
 
 Show = Callable[[Mapping[str, Any]], str]
@@ -116,11 +105,6 @@ def divergences(report: Mapping[str, Any]) -> list[str]:
         for item in row["divergences"]
     ]
     return found or ["not compared: sampled" if "sampling" in report["bench"] else "none"]
-
-
-def number(value: float | None, digits: int) -> str:
-    """A figure with so many digits; a dash for none."""
-    return NOTHING if value is None else f"{value:.{digits}f}"
 
 
 def spread_text(value: Mapping[str, float] | None, digits: int) -> str:

@@ -20,7 +20,7 @@ from explorer.cli.trace import add_placement_arguments, add_sampling_arguments, 
 from explorer.config import DEFAULT_TARGET, METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import SettingError
 from explorer.measurement import ResultsFile
-from explorer.questions import digest, read_questions, select
+from explorer.questions import Question, digest, read_questions, select
 from explorer.rules import sampling_text
 from explorer.runner_events import RunRequest
 from explorer.trace import SamplingRecord
@@ -38,19 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bench_compare.add_arguments(compare)
     compare.set_defaults(run=bench_compare.run)
     parser.add_argument("--methods", default="autoregressive,medusa,eagle2", metavar="A,B,C", help=f"any of {known}")
-    parser.add_argument(
-        "--questions",
-        type=Path,
-        metavar="FILE",
-        help="Spec-Bench or MT-bench JSON lines, or text: a prompt a line",
-    )
+    add_question_arguments(parser)
     parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID")
     parser.add_argument("--drafter", metavar="DIR_OR_ID", help="default: the target preset's own for each method")
     parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help="default 128")
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="the first N of the chosen questions")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="every n-th of the fitting questions")
-    parser.add_argument("--max-chars", type=int, default=0, metavar="N", help="only prompts of at most N characters")
-    parser.add_argument("--categories", default="", metavar="A,B", help="only these categories")
     parser.add_argument(
         "--set",
         action="append",
@@ -65,25 +56,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Measure what is not measured yet, then write the reports."""
-    if missing := [name for name in ("questions", "out") if getattr(args, name) is None]:
-        raise SettingError(f"the following arguments are required: {', '.join(f'--{name}' for name in missing)}")
+def add_question_arguments(parser: argparse.ArgumentParser) -> None:
+    """A question file and the choice among its questions; ``choose_questions`` reads them."""
+    parser.add_argument(
+        "--questions", type=Path, metavar="FILE", help="Spec-Bench or MT-bench JSON lines, or text: a prompt a line"
+    )
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="the first N of the chosen questions")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every n-th of the fitting questions")
+    parser.add_argument("--max-chars", type=int, default=0, metavar="N", help="only prompts of at most N characters")
+    parser.add_argument("--categories", default="", metavar="A,B", help="only these categories")
+
+
+def check_choice(args: argparse.Namespace) -> None:
+    """Refuse numbers that choose no question."""
     for name in ("limit", "max_chars"):
         if getattr(args, name) < 0:
             raise SettingError(f"--{name.replace('_', '-')} must be 0 (all) or more, not {getattr(args, name)}")
     if args.every < 1:
         raise SettingError(f"--every must be at least 1, not {args.every}")
-    methods = _split(args.methods)
-    samplings = samplings_of([method for method in methods if method != GENERATE], to_sampling(args))
-    requests = [_request(args, method, sampling) for method, sampling in samplings.items()]
-    questions = select(
+
+
+def choose_questions(args: argparse.Namespace) -> list[Question]:
+    """The questions that the options name; raises SettingError or PromptError."""
+    check_choice(args)
+    return select(
         read_questions(args.questions),
         categories=_split(args.categories, allow_none=True),
         max_chars=args.max_chars,
         every=args.every,
         limit=args.limit,
     )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure what is not measured yet, then write the reports."""
+    if missing := [name for name in ("questions", "out") if getattr(args, name) is None]:
+        raise SettingError(f"the following arguments are required: {', '.join(f'--{name}' for name in missing)}")
+    methods = _split(args.methods)
+    samplings = samplings_of([method for method in methods if method != GENERATE], to_sampling(args))
+    requests = [_request(args, method, sampling) for method, sampling in samplings.items()]
+    questions = choose_questions(args)
     from explorer.bench import run_bench  # torch and transformers
     from explorer.config import resolve
     from explorer.loading import method_class
@@ -95,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     head = _head(args, methods, [question.id for question in questions]) | _sampling_head(samplings)
     results = ResultsFile(args.out / "results.jsonl", head)
     _say_load("before")
-    with _bar() as bar:
+    with prompt_bar() as bar:
         task = bar.add_task("measuring", total=None)
         for progress in run_bench(requests, questions, results, GENERATE in methods):
             for notice in progress.notices:
@@ -226,6 +238,7 @@ def _say_load(when: str) -> None:
         print("warning: other work disturbs this machine; speeds are not to be trusted", file=sys.stderr)
 
 
-def _bar() -> Progress:
+def prompt_bar() -> Progress:
+    """Progress over many prompts, on stderr."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(file=sys.stderr))

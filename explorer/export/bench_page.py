@@ -10,9 +10,10 @@ import html
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from explorer.bench_words import Table, by_category, divergences, facts, overall
+from explorer.bench_words import by_category, divergences, facts, overall
 from explorer.export.charts import bar_chart, spread_chart
 from explorer.insight import visible
+from explorer.tables import Table
 
 COLOURS = ("text", "muted", "rule", "accepted_fill")
 PAGE = """<!doctype html>
