@@ -8,10 +8,8 @@ and explorer.advice draws the conclusion. Standard library only.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from explorer.advice import Advice, Other, advise, find
 from explorer.calibration import Calibration, pooled_calibrations
@@ -20,11 +18,10 @@ from explorer.insight import miss_clause, own_token_sentence, quote
 from explorer.misses import ENDINGS, LABELS, WOULD_HELP, ending_of
 from explorer.side_by_side import run_labels
 from explorer.spots import ACCEPTED, Spot, spots
-from explorer.token_classes import TOKEN_CLASSES, token_text
+from explorer.tallies import Tally, by_class, by_entropy, by_position, main_miss, tally
+from explorer.token_classes import token_text
 from explorer.trace import Step, Trace
 
-POSITIONS = (0, 16, 32, 64, 128, 256, 512, 1024)  # of the output; each group ends where the next begins
-BITS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0)
 MIN_SPAN, MAX_SPAN = 8, 40  # tokens of a piece of text
 ENDS = ("\n", ".", "!", "?")
 PLAIN = "autoregressive"
@@ -37,21 +34,6 @@ class Subject:
     trace: Trace
     file: str | None = None
     category: str = "all"
-
-
-@dataclass(frozen=True)
-class Tally:
-    """A group of tokens. acceptance: accepted / (accepted + missed), None where nothing was tested.
-
-    num_tokens counts those too that no draft reached. endings: way of missing -> tokens.
-    """
-
-    name: str
-    num_tokens: int
-    num_accepted: int
-    num_missed: int
-    acceptance: float | None
-    endings: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -218,46 +200,6 @@ def _method(
     )
 
 
-def by_class(found: Sequence[Spot]) -> list[Tally]:
-    """A tally for each of TOKEN_CLASSES that occurs."""
-    return _tallies(found, lambda spot: spot.token_class, TOKEN_CLASSES)
-
-
-def by_position(found: Sequence[Spot]) -> list[Tally]:
-    """A tally for each stretch of the output, near its beginning the shorter ones."""
-    names = [f"{low} to {high - 1}" for low, high in pairwise(POSITIONS)]
-    names.append(f"from {POSITIONS[-1]}")
-    return _tallies(found, lambda spot: names[_bin(POSITIONS, spot.index)], names)
-
-
-def by_entropy(found: Sequence[Spot]) -> list[Tally]:
-    """A tally for each range of bits that the target's choice had at least; tokens without a record are left out."""
-    names = [f"{low:g} to {high:g} bits" for low, high in pairwise(BITS)]
-    names.append(f"{BITS[-1]:g} bits or more")
-    known = [spot for spot in found if spot.entropy is not None]
-    return _tallies(known, lambda spot: names[_bin(BITS, spot.entropy or 0.0)], names)
-
-
-def tally(name: str, found: Sequence[Spot]) -> Tally:
-    """Count a group of tokens."""
-    accepted, missed = sum(spot.ending == ACCEPTED for spot in found), sum(spot.is_missed for spot in found)
-    endings = Counter(spot.ending for spot in found if spot.ending != ACCEPTED)
-    ordered = {kind: endings[kind] for kind in ENDINGS if kind in endings}
-    share = accepted / (accepted + missed) if accepted + missed else None
-    return Tally(name, len(found), accepted, missed, share, ordered)
-
-
-def _tallies(found: Sequence[Spot], name_of: Callable[[Spot], str], names: Sequence[str]) -> list[Tally]:
-    groups: dict[str, list[Spot]] = {}
-    for spot in found:
-        groups.setdefault(name_of(spot), []).append(spot)
-    return [tally(name, groups[name]) for name in names if name in groups]
-
-
-def _bin(starts: Sequence[float], value: float) -> int:
-    return max(sum(start <= value for start in starts) - 1, 0)
-
-
 def _endings(numbers: Sequence[int], subjects: Sequence[Subject]) -> list[Ending]:
     """As explorer.misses counts them, over several runs."""
     found: dict[str, list[tuple[int, Step]]] = {}
@@ -272,11 +214,6 @@ def _endings(numbers: Sequence[int], subjects: Sequence[Subject]) -> list[Ending
         count = len(found[kind])
         endings.append(Ending(kind, LABELS[kind], count, count / total, WOULD_HELP[kind], number, step.index, sentence))
     return endings
-
-
-def _main_miss(found: Sequence[Spot]) -> str:
-    missed = Counter(spot.ending for spot in found if spot.ending != ACCEPTED)
-    return LABELS[min(missed, key=lambda kind: (-missed[kind], ENDINGS.index(kind)))] if missed else "none missed"
 
 
 def _prompt_row(number: int, label: str, subject: Subject, found: Sequence[Spot]) -> PromptRow:
@@ -297,7 +234,7 @@ def _prompt_row(number: int, label: str, subject: Subject, found: Sequence[Spot]
         tau=_tau(steps),
         acceptance=tally("", found).acceptance,
         speedup=trace.stats.speedup,
-        main_miss=_main_miss(found),
+        main_miss=main_miss(found),
         worst_step=None if worst is None else worst.index,
         sentence="" if worst is None else _lost(worst, trace),
     )
@@ -328,5 +265,5 @@ def _spans(number: int, label: str, subject: Subject, found: Sequence[Spot]) -> 
         inside = found[first:last]
         share = sum(spot.ending == ACCEPTED for spot in inside) / len(inside)
         text = "".join(texts[first:last])
-        spans.append(Span(number, label, inside[0].step, inside[0].index, len(inside), share, _main_miss(inside), text))
+        spans.append(Span(number, label, inside[0].step, inside[0].index, len(inside), share, main_miss(inside), text))
     return spans

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from explorer.calibration import Calibration
-from explorer.diagnose import Diagnosis, MethodDiagnosis, PromptRow, Span, Tally
+from explorer.diagnose import Diagnosis, MethodDiagnosis, PromptRow, Span
 from explorer.insight import percent
 from explorer.tables import NOTHING, Table, number
+from explorer.tallies import Tally
 from explorer.token_classes import CLASS_WORDS
 
 NUM_WORST, NUM_BEST = 8, 3  # spans that are shown; JSON has all

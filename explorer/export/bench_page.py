@@ -38,8 +38,9 @@ th, td {{ text-align: left; vertical-align: top; padding: 3px 14px 3px 0; border
 th {{ color: var(--dtx-muted); font-weight: 600; }}
 .note, .facts {{ color: var(--dtx-muted); max-width: 90ch; overflow-wrap: anywhere; }}
 .facts dt {{ float: left; clear: left; min-width: 11em; }} .facts dd {{ margin: 0 0 0 11.5em; color: var(--dtx-text); }}
-.charts {{ display: flex; flex-wrap: wrap; gap: 18px 34px; align-items: flex-end; }}
-svg {{ max-width: 100%; height: auto; }}
+td {{ white-space: nowrap; }} td:nth-child(2) {{ white-space: normal; min-width: 8em; }}
+.charts {{ display: flex; flex-wrap: wrap; gap: 18px 34px; align-items: flex-end; overflow-x: auto; }}
+svg {{ flex: none; }}
 summary {{ cursor: pointer; font-size: 15px; font-weight: 600; padding: 6px 0; }}
 </style>
 </head>

@@ -12,7 +12,7 @@ from explorer.insight import visible
 BAR, BAR_GAP, BAR_HEIGHT = 38.0, 8.0, 96.0  # px
 MIN_WIDTH, HEAD, FOOT = 150.0, 40.0, 22.0
 NAME_CELLS, CELL = 16, 0.62 * FONT  # a name is cut to so many cells of so many px
-LINE, AXIS, VALUE = 24.0, 330.0, 150.0
+LINE, AXIS, VALUE = 24.0, 270.0, 150.0
 
 
 def bar_chart(title: str, bars: Sequence[tuple[str, float | None, str]], colours: Mapping[str, str]) -> str:

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from explorer.codec import encode
-from explorer.diagnose import MIN_SPAN, Subject, by_entropy, by_position, diagnose, tally
+from explorer.diagnose import MIN_SPAN, Subject, diagnose
 from explorer.errors import TraceError
 from explorer.misses import misses
-from explorer.spots import Spot, spots
+from explorer.spots import spots
 from explorer.trace import Trace
 from tests.support.recorded import RECORDED, recorded
 from tests.support.traces import make_trace
@@ -20,28 +20,6 @@ from tests.support.traces import make_trace
 def made(seed: int = 0, method: str = "eagle2", **settings: int) -> Trace:
     trace = make_trace(method, 20, seed=seed)
     return replace(trace, settings=trace.settings | settings)
-
-
-def spot(index: int, ending: str = "accepted", entropy: float | None = 0.0, token_class: str = "words") -> Spot:
-    return Spot(index, 0, 1, ending, False, token_class, entropy)
-
-
-def test_a_tally_counts_what_was_tested_and_lists_the_rest() -> None:
-    found = tally("x", [spot(1), spot(2), spot(3, "pruned"), spot(4, "deepest"), spot(5, "plain")])
-    assert (found.num_tokens, found.num_accepted, found.num_missed) == (5, 2, 1)
-    assert found.acceptance == pytest.approx(2 / 3)
-    assert found.endings == {"pruned": 1, "deepest": 1, "plain": 1}
-    assert tally("x", [spot(1, "plain")]).acceptance is None
-
-
-def test_groups_begin_where_their_names_say() -> None:
-    assert [(t.name, t.num_tokens) for t in by_position([spot(i) for i in (1, 15, 16, 64, 5000)])] == [
-        ("0 to 15", 2), ("16 to 31", 1), ("64 to 127", 1), ("from 1024", 1),
-    ]  # fmt: skip
-    found = by_entropy([spot(1, entropy=value) for value in (0.0, 0.25, 2.9, 3.0, None)])
-    assert [(t.name, t.num_tokens) for t in found] == [
-        ("0 to 0.25 bits", 1), ("0.25 to 0.5 bits", 1), ("2 to 3 bits", 1), ("3 bits or more", 1),
-    ]  # fmt: skip
 
 
 def test_every_group_adds_up_to_the_whole() -> None:

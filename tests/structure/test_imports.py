@@ -39,6 +39,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.diagnose_words": 0,
     "explorer.diagnose_markdown": 0,
     "explorer.tables": 0,
+    "explorer.tallies": 0,
     "explorer.calibration": 0,
     "explorer.compare": 0,
     "explorer.counterfactual": 0,
