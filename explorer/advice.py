@@ -37,6 +37,7 @@ DEEPER = {
     "lookahead": ("ngram",),
     "prompt_lookup": ("gamma",),
 }
+FEW = 50  # passes: fewer are an anecdote
 SMALL = 0.05  # tokens a pass: a smaller gain is not worth a change
 
 
@@ -45,7 +46,8 @@ class Findings:
     """Complete passes of one method with one choice of settings, counted.
 
     num: passes by ending (explorer.misses), "outranked" without those that are "near". gain_leaf, gain_deepest: tokens
-    a pass that one level more below such ends would give. break_even: tau at which the method is as fast as plain
+    a pass that one level more below such ends would give. deepest: passes that tested drafts at the deepest level tried,
+    and that accepted one. break_even: tau at which the method is as fast as plain
     decoding, None where no run had a baseline.
     """
 
@@ -58,7 +60,7 @@ class Findings:
     num_no_draft: int
     gain_leaf: float
     gain_deepest: float
-    deepest_rate: float | None
+    deepest: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def find(
         num_no_draft,
         gains["leaf"] / len(steps),
         gains["deepest"] / len(steps),
-        rates[-1] if rates else None,
+        (tried[-1], accepted[-1]) if tried else (0, 0),
     )
 
 
@@ -132,6 +134,13 @@ def advise(found: Findings, calibrations: Sequence[Calibration] = (), others: Se
     return useful or [_keep(found)]
 
 
+def caution(num_steps: int) -> str:
+    """What to say beside a verdict on few passes; empty where there are enough."""
+    if num_steps >= FEW:
+        return ""
+    return f"That is from {plural(num_steps, 'pass', 'passes')} only: run more prompts before you change anything."
+
+
 def _minus_gain(item: Advice) -> float:
     return -(item.gain or 0.0)
 
@@ -154,11 +163,12 @@ def _widen(found: Findings) -> Advice:
 def _deepen(found: Findings) -> Advice:
     count, num = found.num_steps, found.num.get("deepest", 0)
     share = f"{num} of {plural(count, 'pass', 'passes')} ({percent(num / count)})"
+    tried, accepted = found.deepest
     return Advice(
         "deepen",
         found.gain_deepest,
-        f"Deepen: {share} were accepted to the deepest level, where a draft is "
-        f"accepted in {percent(found.deepest_rate)} of the passes that come so far: at most "
+        f"Deepen: {share} were accepted to the deepest level, and {accepted} of the "
+        f"{tried} that tested drafts there accepted one: at most "
         f"{found.gain_deepest:.2f} more tokens a pass from one level more{_now(found, DEEPER)}.",
     )
 

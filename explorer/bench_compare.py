@@ -21,6 +21,7 @@ from explorer.bench_report import AUTOREGRESSIVE, SCHEMA, SCHEMA_VERSION
 from explorer.codec import decode
 from explorer.errors import SettingError, TraceError
 from explorer.insight import listing, plural, visible
+from explorer.tables import told
 from explorer.trace_files import read_bytes, unpack
 
 CERTAINTY = 0.95
@@ -248,7 +249,7 @@ def _sentence(figure: str, values: Sequence[float | None], spread: Spread | None
 def _notes(before: Report, after: Report, changes: Sequence[MethodChange]) -> list[str]:
     names = [name for name in dict.fromkeys([*before.bench, *after.bench]) if name not in TELLING]
     found = [
-        f"{visible(name)}: {before.bench.get(name, 'not told')} → {after.bench.get(name, 'not told')}"
+        f"{visible(name)}: {told(before.bench.get(name, 'not told'))} → {told(after.bench.get(name, 'not told'))}"
         for name in names
         if before.bench.get(name) != after.bench.get(name)
     ]

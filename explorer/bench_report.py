@@ -65,7 +65,7 @@ def _figures(
         sum(getattr(i, f"num_{name}") for i in items) for name in ("accepted_draft_tokens", "draft_tokens")
     )
     tried, taken = _sum(i.tried_by_depth for i in items), _sum(i.accepted_by_depth for i in items)
-    decode_ms = sum(item.decode_ms for item in items)
+    decode_ms, has_split = sum(item.decode_ms for item in items), any(item.split_ms for item in items)
     divergences = [found for item in items if (found := _divergence(item, plain.get(item.question_id)))]
     return {
         "settings": items[0].settings if items else {},
@@ -83,7 +83,7 @@ def _figures(
         "prefill_ms": _spread(item.prefill_ms for item in items),
         "drafter": _memory(items),
         "time_share": {
-            name: sum(item.split_ms.get(name, 0.0) for item in items) / decode_ms if decode_ms else None
+            name: sum(item.split_ms.get(name, 0.0) for item in items) / decode_ms if decode_ms and has_split else None
             for name in ("draft", "verify", "commit", "other", "record")
         },
         "num_equal": sum(i.question_id in plain and i.output == plain[i.question_id].output for i in items),

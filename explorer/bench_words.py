@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from explorer.insight import percent, plural
-from explorer.tables import NOTHING, Table, number
+from explorer.tables import NOTHING, Table, number, told
 
 SHOWN_HEADS = ("question_ids",)  # told by their number: a benchmark may have hundreds
 HOW = (
@@ -34,7 +34,7 @@ def facts(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = []
     for name, value in report["bench"].items():
         is_counted = name in SHOWN_HEADS and isinstance(value, list)
-        text = plural(len(value), "question") if is_counted else str(value)
+        text = plural(len(value), "question") if is_counted else told(value)
         found.append((str(name), text))
     return found
 

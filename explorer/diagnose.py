@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from explorer.advice import Advice, Other, advise, find
+from explorer.advice import Advice, Other, advise, caution, find
 from explorer.calibration import Calibration, pooled_calibrations
 from explorer.errors import TraceError
 from explorer.insight import miss_clause, own_token_sentence, quote
@@ -84,7 +84,8 @@ class Span:
 
 @dataclass(frozen=True)
 class MethodDiagnosis:
-    """All runs of one method with one choice of settings. verdict: what to do, the most useful first.
+    """All runs of one method with one choice of settings. verdict: what to do, the most useful first;
+    caution: what to say beside it.
 
     All figures are pooled over the runs. break_even: what a pass cost in passes of plain decoding, in the runs that had
     a baseline; speedup is tau over it, both None where none had one.
@@ -103,6 +104,7 @@ class MethodDiagnosis:
     by_entropy: list[Tally]
     calibrations: list[Calibration]
     verdict: list[Advice]
+    caution: str
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,7 @@ def _method(
         by_entropy=by_entropy(own),
         calibrations=calibrations,
         verdict=[] if findings is None else advise(findings, calibrations, rivals),
+        caution=caution(len(steps)),
     )
 
 

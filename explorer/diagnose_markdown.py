@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from explorer.diagnose import Diagnosis
-from explorer.diagnose_words import method_tables, overview, ranking
+from explorer.diagnose_words import method_tables, overview, ranking, verdict_lines
 from explorer.markdown import sentence, table
 from explorer.tables import Table
 
@@ -13,7 +13,8 @@ def to_markdown(found: Diagnosis) -> str:
     lines = ["# Diagnosis", ""]
     for item in found.methods:
         lines += [f"## {sentence(item.label)}: what would help", ""]
-        lines += [*(f"{number}. {sentence(advice.sentence)}" for number, advice in enumerate(item.verdict, 1)), ""]
+        for line in verdict_lines(item):
+            lines += [sentence(line), ""]
     for each in (overview(found), *ranking(found)):
         lines += _section(each, "##")
     for item in found.methods:

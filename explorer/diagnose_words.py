@@ -75,6 +75,12 @@ def ranking(found: Diagnosis) -> list[Table]:
     return [prompts, spans]
 
 
+def verdict_lines(item: MethodDiagnosis) -> list[str]:
+    """The verdict, numbered, and what to bear in mind."""
+    lines = [f"{place}. {advice.sentence}" for place, advice in enumerate(item.verdict, 1)]
+    return [*lines, item.caution] if item.caution else lines
+
+
 def method_tables(item: MethodDiagnosis) -> list[Table]:
     """How the passes of one method ended, and what was missed where; then its calibration."""
     endings = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 NOTHING = "–"
 
@@ -20,3 +21,8 @@ class Table:
 def number(value: float | None, digits: int) -> str:
     """A figure with so many digits; a dash for none."""
     return NOTHING if value is None else f"{value:.{digits}f}"
+
+
+def told(value: Any) -> str:
+    """A value of an option in words: lists without their marks."""
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

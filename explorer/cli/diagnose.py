@@ -24,7 +24,7 @@ from explorer.codec import encode
 from explorer.config import DEFAULT_TARGET, METHOD_NAMES, parse_assignments
 from explorer.diagnose import Diagnosis, Subject, diagnose
 from explorer.diagnose_markdown import to_markdown
-from explorer.diagnose_words import method_tables, overview, ranking
+from explorer.diagnose_words import method_tables, overview, ranking, verdict_lines
 from explorer.errors import PromptError, SettingError
 from explorer.questions import Question
 from explorer.runner_events import Finished, Notice, RunRequest
@@ -93,8 +93,8 @@ def show(found: Diagnosis, console: Console) -> None:
             _print_table(each, console)
     for item in found.methods:
         console.print(plain(f"{item.label}: what would help"), style="bold")
-        for number, advice in enumerate(item.verdict, 1):
-            console.print(plain(f"{number}. {sentence(advice.sentence)}"))
+        for line in verdict_lines(item):
+            console.print(plain(sentence(line)))
 
 
 def _print_table(each: Table, console: Console) -> None:

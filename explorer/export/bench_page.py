@@ -16,6 +16,7 @@ from explorer.insight import visible
 from explorer.tables import Table
 
 COLOURS = ("text", "muted", "rule", "accepted_fill")
+LONG = 28  # characters: a longer cell may be broken into lines
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -38,7 +39,7 @@ th, td {{ text-align: left; vertical-align: top; padding: 3px 14px 3px 0; border
 th {{ color: var(--dtx-muted); font-weight: 600; }}
 .note, .facts {{ color: var(--dtx-muted); max-width: 90ch; overflow-wrap: anywhere; }}
 .facts dt {{ float: left; clear: left; min-width: 11em; }} .facts dd {{ margin: 0 0 0 11.5em; color: var(--dtx-text); }}
-td {{ white-space: nowrap; }} td:nth-child(2) {{ white-space: normal; min-width: 8em; }}
+td {{ white-space: nowrap; }} td.long {{ white-space: normal; min-width: 9em; }}
 .charts {{ display: flex; flex-wrap: wrap; gap: 18px 34px; align-items: flex-end; overflow-x: auto; }}
 svg {{ flex: none; }}
 summary {{ cursor: pointer; font-size: 15px; font-weight: 600; padding: 6px 0; }}
@@ -117,10 +118,14 @@ def _charts(charts: Iterable[str]) -> str:
 
 def _table(each: Table, mark: str = "h2") -> str:
     head = "".join(f"<th>{_text(cell)}</th>" for cell in each.head)
-    rows = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>\n" for row in each.rows)
+    rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>\n" for row in each.rows)
     title = f"<{mark}>{_text(each.title)}</{mark}>\n" if each.title else ""
     note = f'\n<p class="note">{_text(each.note)}</p>' if each.note and mark == "h2" else ""
     return f'{title}<div class="wide"><table><tr>{head}</tr>\n{rows}</table></div>{note}'
+
+
+def _cell(text: str) -> str:
+    return f"<td{' class=long' if len(text) > LONG else ''}>{_text(text)}</td>"
 
 
 def _facts(found: Iterable[tuple[str, str]]) -> str:

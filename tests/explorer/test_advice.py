@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.advice import Findings, Other, advise, find
+from explorer.advice import FEW, Findings, Other, advise, caution, find
 from explorer.insight import miss_class
 from explorer.trace import GhostColumns, Step
 from tests.support.traces import make_trace
@@ -15,7 +15,7 @@ from tests.support.traces import make_trace
 def base(**changes: object) -> Findings:
     """A hundred passes of EAGLE-2 in which nothing is missed."""
     settings = {"total_tokens": 12, "depth": 3, "top_k": 4}
-    found = Findings("eagle2", settings, 100, 2.0, None, {"sampled": 100}, 0, 0.0, 0.0, 0.5)
+    found = Findings("eagle2", settings, 100, 2.0, None, {"sampled": 100}, 0, 0.0, 0.0, (80, 40))
     return replace(found, **changes)  # type: ignore[arg-type]
 
 
@@ -92,6 +92,11 @@ def test_passes_are_counted_by_how_they_ended() -> None:
     found = find("eagle2", {}, [near, far, deepest, deepest])
     assert found is not None
     assert {kind: count for kind, count in found.num.items() if count} == {"near": 1, "outranked": 1, "deepest": 2}
-    assert (found.tau, found.deepest_rate) == (1.5, 0.5)
+    assert (found.tau, found.deepest) == (1.5, (4, 2))
     assert found.gain_deepest == pytest.approx(2 * 0.5 / 4)
     assert find("eagle2", {}, []) is None
+
+
+def test_a_verdict_on_few_passes_says_so() -> None:
+    assert caution(FEW) == ""
+    assert "from 1 pass only" in caution(1)

@@ -45,6 +45,8 @@ def test_time_shares_leave_recording_out_of_the_whole() -> None:
     share = build_report(HEAD, [PLAIN, DRAFTED])["methods"]["eagle2"]["time_share"]
     assert share["draft"] + share["verify"] + share["commit"] + share["other"] == pytest.approx(1)
     assert share["record"] == pytest.approx(0.04)
+    outside = build_report(HEAD, [replace(PLAIN, method="generate")])["methods"]["generate"]
+    assert set(outside["time_share"].values()) == {None}, "its parts are not measured"
 
 
 @pytest.mark.parametrize(
