@@ -46,8 +46,8 @@ class Findings:
     """Complete passes of one method with one choice of settings, counted.
 
     num: passes by ending (explorer.misses), "outranked" without those that are "near". gain_leaf, gain_deepest: tokens
-    a pass that one level more below such ends would give. deepest: passes that tested drafts at the deepest level tried,
-    and that accepted one. break_even: tau at which the method is as fast as plain
+    a pass that one level more below such ends would give. deepest: passes that tested drafts at the deepest level, and
+    those that accepted one. break_even: tau at which the method is as fast as plain
     decoding, None where no run had a baseline.
     """
 
