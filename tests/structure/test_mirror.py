@@ -13,7 +13,6 @@ TESTED_ELSEWHERE = {
 
 # Test file -> what it tests, where that is more than one module.
 ACROSS_MODULES: dict[str, str] = {
-    "tests/explorer/service/test_crowd.py": "the real server under load, with visitors who leave, and its end",
     "tests/explorer/training/test_recipes.py": "text, drafters and their acceptance from end to end",
     "tests/explorer/test_default_target.py": "every method against transformers' generate",
     "tests/explorer/test_lossless.py": "sampling and verification: the exact law of what they give",
