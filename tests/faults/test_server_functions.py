@@ -1,4 +1,4 @@
-"""The viewer's server functions called directly: any JSON gets JSON back, and no file but the listed traces is opened."""
+"""The viewer's server functions called directly: any JSON gets JSON back, and no file but the traces is opened."""
 
 from __future__ import annotations
 
