@@ -29,7 +29,7 @@ LIMITS = {
     "max_prompt_chars": "characters of a prompt, and of a system prompt",
     "max_prompt_tokens": "tokens of the whole prompt (default: what the target reads)",
     "max_run_seconds": "seconds that one run may decode, plain decoding included",
-    "max_waiting": "runs in line before further ones are refused",
+    "max_waiting": "runs that wait beyond the first eight; a further one is told that the queue is full",
     "max_per_visitor": "runs of one browser tab that may wait or run",
     "max_kept_runs": "visitors' traces that are kept in memory",
     "max_kept_mb": "MiB that those traces may take together",

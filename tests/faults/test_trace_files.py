@@ -30,7 +30,7 @@ from tests.support.traces import make_trace
 
 WHOLE = {method: to_json(make_trace(method, 4, 8)) for method in ("eagle2", "medusa", "lookahead", "jacobi")}
 SHORT = to_json(make_trace("eagle2", 2, 5)).encode()
-MAX_SECONDS = 20.0
+MAX_SECONDS = 20.0  # of this process's own time
 FUZZ = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], max_examples=60)
 LONG = settings(FUZZ, max_examples=3000)
 
@@ -58,13 +58,13 @@ def show_everywhere(trace: Trace) -> None:
 
 def try_text(text: str) -> bool:
     """Whether it was read; anything but a TraceError or a trace that can be shown fails the test."""
-    began = time.monotonic()
+    began = time.process_time()
     try:
         trace = from_json(text)
     except TraceError as error:
         return not 0 < len(str(error)) < 4000
     show_everywhere(trace)
-    assert time.monotonic() - began < MAX_SECONDS
+    assert time.process_time() - began < MAX_SECONDS
     return True
 
 
