@@ -15,7 +15,7 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.errors import ExplorerError, TraceError
+from explorer.errors import ExplorerError, LimitError, TraceError
 from explorer.runner_events import BaselineProgress, Event, Finished, Notice, RunRequest, Started, Stepped
 from explorer.trace import Trace
 from explorer.ui.context import Choices, Context
@@ -71,7 +71,7 @@ def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
                 if isinstance(event, Finished):
                     yield Screen(plot=figure_update(summary_figure(event.trace)))
     except ExplorerError as error:
-        context.store.cancel(live.run_id, "error")
+        context.store.cancel(live.run_id, "cancelled" if isinstance(error, LimitError) else "error")
         yield idle("error", str(error))._replace(viewer=_next_version(context, live))
     except Exception:  # the page's last boundary: the log gets the bug, the visitor a page that goes on
         LOG.exception("a run of %s failed", live.choices.method.name)
@@ -79,6 +79,15 @@ def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
         yield idle("error", UNEXPECTED)._replace(viewer=_next_version(context, live))
     finally:  # also when Stop or a closed tab ends this generator: the runner's own is closed by now
         context.store.cancel(live.run_id)
+
+
+def run_trace_for(context: Context, request: gr.Request, *values: Any) -> Iterator[Screen]:
+    """``run_trace`` for one visitor, who may have a few runs waiting or running, so that the line is everybody's."""
+    try:
+        with context.visitors.admit(request.session_hash):
+            yield from run_trace(context, *values)
+    except LimitError as error:
+        yield idle("error", str(error))
 
 
 def after_stop(context: Context, viewer: Any) -> Screen:

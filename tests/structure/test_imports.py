@@ -83,6 +83,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.training": 6,
     "explorer.views": VIEWS,
     "explorer.export": EXPORT,
+    "explorer.service": 7,
     "explorer.ui": 7,
     "explorer.cli": 7,
     "explorer.__main__": 7,

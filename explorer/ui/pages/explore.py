@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -198,8 +198,12 @@ def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
         trigger_mode="once",
         **PRIVATE,
     )
+
+    def run_trace(request: gr.Request, *values: Any) -> Iterator[Screen]:
+        yield from handlers.run_trace_for(context, request, *values)
+
     run = announced.then(
-        _bind(handlers.run_trace, context),
+        run_trace,
         [*form.common, *form.sampling, *form.generated],
         screen,
         concurrency_limit=MAX_IN_LINE,
