@@ -11,6 +11,7 @@ function createTree(store, onResize) {
   const canvas = svg("svg", { class: "dtx-tree", role: "tree", "aria-label": "Draft tree of this step" }, edges, nodes);
   const empty = el("p", { class: "dtx-empty" });
   const box = el("div", { class: "dtx-canvas" }, canvas, empty);
+  let isCut = () => false; // of a node that a smaller tree would not have had
   let groups = [], wires = [], focusable = 0, shape = null, size = { width: 640, height: 420 };
 
   function geometry(step) {
@@ -124,15 +125,25 @@ function createTree(store, onResize) {
   // Hover, focus or selection: the node, its ancestors, the edges between them.
   function link() {
     const step = store.step(), active = store.active();
-    canvas.classList.toggle("is-linking", step !== null && active !== null);
+    const lit = new Set(store.lit || []);
+    canvas.classList.toggle("is-linking", step !== null && (active !== null || lit.size > 0));
     if (!step) return;
-    const chain = active === null ? new Set() : new Set(chainOf(modelOf(step), active));
+    const chain = active === null ? lit : new Set(chainOf(modelOf(step), active));
     groups.forEach((group, node) => {
       group.classList.toggle("is-linked", chain.has(node));
       group.classList.toggle("is-active", node === active);
+      group.classList.toggle("is-lit", lit.has(node));
+      group.classList.toggle("is-cut", isCut(node));
       group.setAttribute("aria-selected", String(node === store.pin));
-      if (wires[node]) wires[node].classList.toggle("is-linked", chain.has(node));
+      if (!wires[node]) return;
+      wires[node].classList.toggle("is-linked", active !== null && chain.has(node));
+      wires[node].classList.toggle("is-cut", isCut(node));
     });
+  }
+
+  function dim(test) {
+    isCut = test;
+    link();
   }
 
   function moveFocus(direction) {
@@ -166,7 +177,7 @@ function createTree(store, onResize) {
   });
 
   return {
-    element: box, draw, link, moveFocus,
+    element: box, draw, link, dim, moveFocus,
     hasFocus: () => canvas.contains(document.activeElement),
     isFolding: () => Boolean(shape && shape.view.folded.size),
   };
