@@ -91,8 +91,7 @@ def build_step(facts: StepFacts, ms: StepTimes) -> Step:
 
 
 def _extra(draft: Draft) -> dict[str, Any]:
-    extra = draft.extra() if callable(draft.extra) else draft.extra
-    return extra or {}
+    return (draft.extra or {}) | (draft.read_extra() if draft.read_extra else {})
 
 
 def _choose_ghosts(facts: StepFacts, kept: list[int]) -> _Ghosts:

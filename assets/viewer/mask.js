@@ -57,7 +57,7 @@ function createMask(store, onOrder) {
   function drawTick(model, row) {
     return svg("g", { class: "dtx-tick", "data-column": row },
       svg("rect", { class: "dtx-hit", x: 0, y: 0, width: shape.cell, height: MASK_HEAD }),
-      svg("rect", { class: "dtx-cell is-" + model.state[row], x: 0, y: TICK_TOP, width: shape.cell - shape.inset, height: TICK_HEIGHT }));
+      svg("rect", { class: "dtx-column is-" + model.state[row], x: 0, y: TICK_TOP, width: shape.cell - shape.inset, height: TICK_HEIGHT }));
   }
 
   // What lies behind a row of cells: its label where there is room, the prefix cell, the highlight.

@@ -28,8 +28,9 @@ function createRunView(store, insights) {
     const rows = misses.endings.map((ending) => el("li", {}, el("button", { type: "button", class: "dtx-ending", "data-ending": ending.kind,
       title: `Step ${ending.example + 1} is an example. ${ending.example_sentence}`, click: () => open(ending.example) },
     el("b", {}, String(ending.count)), el("span", {}, ending.label), el("small", {}, percent(ending.share)),
+    el("small", { class: "dtx-example" }, "step " + (ending.example + 1) + " \u203a"),
     el("i", { class: "dtx-endingbar", style: "width:" + (100 * ending.share / widest).toFixed(1) + "%" }),
-    el("em", { title: ending.would_help }, ending.would_help), el("small", { class: "dtx-example" }, "step " + (ending.example + 1) + " \u203a"))));
+    el("em", { title: ending.would_help }, ending.would_help))));
     return part("How its steps ended", el("ol", { class: "dtx-endings" }, ...rows), texts(misses.sentences.slice(rows.length ? 1 : 0)));
   }
 

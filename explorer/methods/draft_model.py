@@ -92,7 +92,7 @@ class DraftModel(Method):
             dist_rows=range(len(dists)),
             passes_ms=passes_ms,
             rank_of=rank_of,
-            extra=lambda: {"draft_tops": _favourites(dists or [row.float().softmax(dim=-1) for row in rows])},
+            read_extra=lambda: {"draft_tops": _favourites(dists or [row.float().softmax(dim=-1) for row in rows])},
             plain_reason="fallback" if not rows else None,
         )
 

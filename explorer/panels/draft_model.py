@@ -101,7 +101,7 @@ def _row(
 
 
 def _pairs(trace: Trace, step: Step, drafted: tuple[int, float], tops: list[tuple[int, float]]) -> list[Pair]:
-    """The drafted token and the favourites of both, by what the two give it together; the record rounds nothing away."""
+    """The drafted token and the favourites of both, by what the two give it together."""
     (row, prob), tree = drafted, step.tree
     draft, target = dict(tops), dict(tree.target_top[tree.parent[row]] or [])
     draft[tree.token[row]] = prob

@@ -1,4 +1,4 @@
-"""What only one method records of a step, made up for the traces of tests.support.traces, so that its panel is drawn."""
+"""What only one method records of a step, made up for the traces of tests.support.traces: panels are drawn from it."""
 
 from __future__ import annotations
 
