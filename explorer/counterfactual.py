@@ -54,9 +54,8 @@ class Outcome:
 class StepCuts:
     """Every cut of one step.
 
-    order: how rows are kept (CutOrder); ``words`` says it, ``limits`` what a cut cannot know. depths: the depth limits,
-    ascending; the last one cuts nothing. table: for each limit, for n = 1, 2, ... rows (root included, window rows not
-    counted) the index into outcomes.
+    order: how rows are kept; ``words`` says it, ``limits`` what a cut cannot know. depths: the limits, ascending; the
+    last one cuts nothing. table: for each, for n = 1, 2, ... rows (root included, no window rows) index into outcomes.
     """
 
     order: CutOrder

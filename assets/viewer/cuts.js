@@ -67,7 +67,7 @@ function createCutsPane(store, insights, tree) {
     painter.draw();
   }
 
-  function leave() { tree.dim(() => false); }
+  function leave() { tree.dim(NOTHING_CUT); }
 
   curve.addEventListener("click", (event) => {
     const bar = event.target.closest("[data-rows]"), answer = painter.answer();

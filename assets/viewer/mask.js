@@ -1,6 +1,7 @@
 // The tree mask of the verify pass: row i may see column j. The prefix, which all rows see, is one collapsed column.
 
-const MASK_HEAD = 24, TICK_TOP = 13, TICK_HEIGHT = 6, PREFIX_WIDTH = 20, PREFIX_GAP = 3, MAX_CELL = 22, LABELLED_CELL = 10, LABEL_WIDTH = 86, LABEL_CELLS = 9, HEAD_WIDTH = 210;
+const MASK_HEAD = 24, TICK_TOP = 13, TICK_HEIGHT = 6, PREFIX_WIDTH = 20, PREFIX_GAP = 3, MAX_CELL = 22, LABELLED_CELL = 10, HEAD_WIDTH = 210;
+const LABEL_WIDTH = 86, MAX_LABEL_WIDTH = 210, LABEL_SHARE = 0.27, POSITION_WIDTH = 26, MAX_INDENT = 12, INDENT_SHARE = 0.06;
 
 function rows(count) { return count === 1 ? "1 row" : count + " rows"; }
 
@@ -48,8 +49,9 @@ function createMask(store, onOrder) {
   function geometry(n) {
     const width = size.width - 2, height = size.height - MASK_HEAD - 2;
     const fit = (labels) => Math.min((width - labels - PREFIX_WIDTH - PREFIX_GAP) / n, height / n, MAX_CELL);
-    const hasLabels = fit(LABEL_WIDTH) >= LABELLED_CELL;
-    const left = hasLabels ? LABEL_WIDTH : 0, cell = Math.max(2, fit(left));
+    const labels = clamp(size.width * LABEL_SHARE, LABEL_WIDTH, MAX_LABEL_WIDTH);
+    const hasLabels = fit(labels) >= LABELLED_CELL;
+    const left = hasLabels ? labels : 0, cell = Math.max(2, fit(left));
     return { cell, hasLabels, left, inset: cell > 5 ? 1 : 0.5, width: left + PREFIX_WIDTH + PREFIX_GAP + n * cell + 2 };
   }
 
@@ -64,8 +66,10 @@ function createMask(store, onOrder) {
   function drawBand(step, model, row) {
     const h = shape.cell, mid = h / 2, place = { x: shape.left, y: 0, width: PREFIX_WIDTH, height: h - shape.inset };
     if (!shape.hasLabels) return svg("rect", { class: "dtx-band dtx-prefix", "data-row": row, ...place }); // small and many
-    const label = svg("text", { class: "dtx-masklabel is-" + model.state[row], x: 0, y: mid,
-      style: "font-size:" + clamp(h * 0.72, 7, 11) + "px" }, ...tspanParts(shorten(store.label(model.token[row]), LABEL_CELLS)));
+    const indent = Math.min(model.col[row] * Math.min(MAX_INDENT, shape.left * INDENT_SHARE), shape.left / 3), font = clamp(h * 0.72, 7, 11);
+    const cells = Math.max(3, Math.floor((shape.left - POSITION_WIDTH - indent) / (font * MONO_RATIO)));
+    const label = svg("text", { class: "dtx-masklabel is-" + model.state[row], x: indent, y: mid, style: "font-size:" + font + "px" },
+      ...tspanParts(shorten(store.label(model.token[row]), cells)));
     const position = svg("text", { class: "dtx-maskpos", x: shape.left - 5, y: mid,
       style: "font-size:" + clamp(h * 0.66, 7, 10) + "px" }, String(step.prefix + model.col[row]));
     return svg("g", { class: "dtx-band", "data-row": row },

@@ -45,5 +45,6 @@ function drawEagle(panel, kit) {
   }
 
   return { follow, parts: [el("ol", { class: "dtx-levels" }, ...levels), el("p", { class: "dtx-key" },
-    "%: the product of draft probabilities along the path; \u25b8: expanded"), words] };
+    "%: the product of draft probabilities along the path; \u25b8: expanded ",
+    button("dtx-more", "Whether this confidence can be trusted, counted over the run (2)", () => store.set({ view: "run" }), "trust \u203a")), words] };
 }

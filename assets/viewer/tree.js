@@ -3,6 +3,7 @@
 const MIN_ROW = 12, MAX_ROW = 28, MAX_PILL_HEIGHT = 22, FOLD_BELOW_ROW = 14.5;
 const MIN_PILL = 58, PHONE_WIDTH = 480, PHONE_PILL = 84, MAX_PILL = 132, GAP = 18, MAX_GAP = 64, MARGIN = 6, HEAD = 14;
 const MAX_FONT = 13.5, READABLE_FONT = 11;
+const NOTHING_CUT = () => false;
 const MONO_RATIO = 0.605; // width of a monospace cell over its font size
 
 function createTree(store, onResize) {
@@ -11,7 +12,7 @@ function createTree(store, onResize) {
   const canvas = svg("svg", { class: "dtx-tree", role: "tree", "aria-label": "Draft tree of this step" }, edges, nodes);
   const empty = el("p", { class: "dtx-empty" });
   const box = el("div", { class: "dtx-canvas" }, canvas, empty);
-  let isCut = () => false; // of a node that a smaller tree would not have had
+  let isCut = NOTHING_CUT; // of a node that a smaller tree would not have had
   let groups = [], wires = [], focusable = 0, shape = null, size = { width: 640, height: 420 };
 
   function geometry(step) {
@@ -142,6 +143,7 @@ function createTree(store, onResize) {
   }
 
   function dim(test) {
+    if (test === isCut) return;
     isCut = test;
     link();
   }

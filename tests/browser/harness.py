@@ -89,6 +89,15 @@ def go(page: Page, step: int) -> None:
     page.evaluate("(step) => viewer.store.go(step)", step)
 
 
+def show_pane(page: Page, step: int, pane: str) -> None:
+    """Show a step, nothing folded, with a pane beside its tree, and wait for the pane's answer."""
+    go(page, step)
+    page.evaluate("(pane) => viewer.store.set({pane, fold: false})", pane)
+    page.wait_for_function(
+        "!document.querySelector('.dtx-panel.is-waiting') && document.querySelector('.dtx-panel > *')"
+    )
+
+
 def at(page: Page) -> int:
     """The step that is shown, counted from 0."""
     return page.evaluate("viewer.store.at")

@@ -1,4 +1,4 @@
-"""What stands beside the tree, in a real Chromium: each method's panel, smaller trees, the mask's columns and words."""
+"""What stands beside the tree, in a real Chromium: each method's panel."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from explorer.counterfactual import step_cuts
 from explorer.insight import depths
-from explorer.mask_words import mask_sentence, visibility_sentences
 from explorer.panels.registry import PANELS
 from explorer.trace import Trace
 from explorer.views.insights import step_insight
-from tests.browser.harness import OpenViewer, go
+from tests.browser.harness import OpenViewer, show_pane
 from tests.support.extras import with_extras
 from tests.support.recorded import recorded
 from tests.support.traces import make_trace
@@ -30,15 +28,6 @@ PIECES = """() => [...document.querySelectorAll(".dtx-panel .dtx-entry")].map((p
 def made(method: str, **options: Any) -> Trace:
     rows = 9 if method in ("draft_model", "jacobi", "prompt_lookup") else 24
     return with_extras(make_trace(method, 8, rows, **options))
-
-
-def show(page: Page, step: int, pane: str = "method") -> None:
-    """One step with a pane beside it, its answer there."""
-    go(page, step)
-    page.evaluate("(pane) => viewer.store.set({pane, fold: false})", pane)
-    page.wait_for_function(
-        "!document.querySelector('.dtx-panel.is-waiting') && document.querySelector('.dtx-panel > *')"
-    )
 
 
 def words(page: Page) -> str:
@@ -93,7 +82,7 @@ def test_a_panel_draws_the_nodes_of_its_answer(open_viewer: OpenViewer, method: 
     page, _ = open_viewer(trace, color_scheme=scheme)
     page.evaluate("viewer.store.set({ghosts: true})")
     for step in (trace.steps[1], trace.steps[3], trace.steps[2]):
-        show(page, step.index)
+        show_pane(page, step.index, "method")
         panel = step_insight(trace, step.index)["panel"]
         pieces = page.evaluate(PIECES)
         assert nodes_of(pieces) == NODES[method](panel)
@@ -110,7 +99,7 @@ def test_a_panel_draws_the_nodes_of_its_answer(open_viewer: OpenViewer, method: 
 def test_a_panel_says_the_sentences_of_its_answer(open_viewer: OpenViewer, method: str) -> None:
     trace = made(method)
     page, _ = open_viewer(trace)
-    show(page, 2)
+    show_pane(page, 2, "method")
     panel = step_insight(trace, 2)["panel"]
     said = words(page)
     for sentence in panel["sentences"]:
@@ -120,7 +109,7 @@ def test_a_panel_says_the_sentences_of_its_answer(open_viewer: OpenViewer, metho
 def test_pieces_light_the_tree_and_are_lit_by_it(open_viewer: OpenViewer) -> None:
     trace = recorded("medusa-code")
     page, _ = open_viewer(trace)
-    show(page, 8)
+    show_pane(page, 8, "method")
     step, panel = trace.steps[8], step_insight(trace, 8)["panel"]
     several = next(rows for rows in medusa_nodes(panel) if len(rows) > 1)
     page.locator(f'.dtx-panel [data-nodes="{" ".join(map(str, several))}"]').first.hover()
@@ -142,7 +131,7 @@ def test_pieces_light_the_tree_and_are_lit_by_it(open_viewer: OpenViewer) -> Non
 
 def test_one_piece_of_one_node_is_explained_and_pinned(open_viewer: OpenViewer) -> None:
     page, _ = open_viewer(made("eagle2"))
-    show(page, 1)
+    show_pane(page, 1, "method")
     page.locator('.dtx-panel [data-nodes="1"]').hover()
     assert page.evaluate("viewer.store.hover") == 1
     page.locator('.dtx-panel [data-nodes="1"]').click()
@@ -155,7 +144,7 @@ def test_medusa_marks_what_came(open_viewer: OpenViewer) -> None:
     trace = made("medusa")
     page, _ = open_viewer(trace)
     for step in trace.steps[:3]:
-        show(page, step.index)
+        show_pane(page, step.index, "method")
         heads = step_insight(trace, step.index)["panel"]["heads"]
         came = page.locator(".dtx-head .is-came bdi").evaluate_all("all => all.map((piece) => piece.title)")
         assert came == [trace.vocab[str(head["came_token"])].label for head in heads if head["came_token"] is not None]
@@ -164,7 +153,7 @@ def test_medusa_marks_what_came(open_viewer: OpenViewer) -> None:
 def test_jacobis_grid_leads_to_its_passes(open_viewer: OpenViewer) -> None:
     trace = made("jacobi")
     page, _ = open_viewer(trace)
-    show(page, 3)
+    show_pane(page, 3, "method")
     iterations = step_insight(trace, 3)["panel"]["iterations"]
     for fate in ("fixed", "early", "wrong"):
         drawn = page.locator(f".dtx-grid .is-{fate}").count()
@@ -181,7 +170,7 @@ def test_jacobis_grid_leads_to_its_passes(open_viewer: OpenViewer) -> None:
 def test_a_window_cell_lights_its_diagonal(open_viewer: OpenViewer) -> None:
     trace = made("lookahead")
     page, _ = open_viewer(trace)
-    show(page, 1)
+    show_pane(page, 1, "method")
     diagonal = step_insight(trace, 1)["panel"]["diagonals"][1]
     page.locator(f'.dtx-grid [data-nodes="{diagonal[0]}"]').hover()
     assert page.evaluate("viewer.store.lit") == diagonal
@@ -191,7 +180,7 @@ def test_a_window_cell_lights_its_diagonal(open_viewer: OpenViewer) -> None:
 def test_the_draft_models_place_shows_both_distributions(open_viewer: OpenViewer, acceptance: str) -> None:
     trace = made("draft_model", acceptance=acceptance)
     page, _ = open_viewer(trace)
-    show(page, 1)
+    show_pane(page, 1, "method")
     rows = step_insight(trace, 1)["panel"]["rows"]
     for row in rows:
         page.evaluate("(pin) => viewer.store.set({pin})", row["row"])
@@ -213,86 +202,14 @@ def test_plain_decoding_has_no_panel_and_no_smaller_tree(open_viewer: OpenViewer
 def test_a_step_without_a_draft_says_why(open_viewer: OpenViewer) -> None:
     trace = made("medusa")
     page, _ = open_viewer(trace)
-    show(page, 4)
+    show_pane(page, 4, "method")
     assert trace.steps[4].plain_reason == "fallback"
     expect(page.locator(".dtx-panel").filter(visible=True)).to_contain_text("A plain pass")
 
 
-@pytest.mark.parametrize("method", ["eagle2", "medusa", "lookahead"])
-def test_smaller_trees_are_those_of_the_answer(open_viewer: OpenViewer, method: str) -> None:
-    trace = made(method)
-    page, _ = open_viewer(trace)
-    step = trace.steps[1]
-    cuts, level = step_cuts(trace, step), depths(step.tree.parent)
-    show(page, 1, "cuts")
-    page.wait_for_selector(".dtx-verdict b")
-    expect(page.locator(".dtx-tree .is-cut")).to_have_count(0)
-    for at, rows in [(len(cuts.depths), 5), (1, 3), (1, len(cuts.order.rows) + 1), (2, 9)]:
-        page.locator("[data-cut=depth]").fill(str(at))
-        page.locator("[data-cut=rows]").fill(str(rows))
-        outcome = cuts.outcomes[cuts.table[at - 1][rows - 1]]
-        expect(page.locator(".dtx-verdict")).to_have_text(f"+{outcome.num_accepted + 1} {outcome.sentence}")
-        kept = [0, *[row for row in cuts.order.rows if level[row] <= cuts.depths[at - 1]][: rows - 1]]
-        bright = page.eval_on_selector_all(
-            ".dtx-tree .dtx-node:not(.is-cut, .is-own, .is-window)",
-            "all => all.map((node) => Number(node.dataset.node))",
-        )
-        assert sorted(bright) == sorted(kept)
-    said = page.locator(".dtx-cuts").text_content() or ""
-    assert all(text in said for text in [cuts.words, *cuts.limits])
-    page.evaluate("viewer.store.set({pane: 'mask'})")
-    expect(page.locator(".dtx-tree .is-cut")).to_have_count(0)
-
-
-def test_a_cut_stays_from_step_to_step(open_viewer: OpenViewer) -> None:
-    trace = made("eagle2")
-    page, _ = open_viewer(trace)
-    show(page, 1, "cuts")
-    page.locator("[data-cut=rows]").fill("4")
-    show(page, 2, "cuts")
-    expect(page.locator("[data-cut=rows]")).to_have_value("4")
-    expect(page.locator(".dtx-tree .dtx-node:not(.is-cut, .is-own)")).to_have_count(4)
-
-
-def test_a_column_of_the_mask_shows_who_may_see_it(open_viewer: OpenViewer) -> None:
-    trace = make_trace("eagle2", 3, 24)
-    page, _ = open_viewer(trace)
-    go(page, 1)
-    step, row = trace.steps[1], 1
-    seen = visibility_sentences(step)
-    page.locator(f'.dtx-tick[data-column="{row}"] .dtx-column').hover()
-    cells = page.eval_on_selector_all(".dtx-cell.is-linked", "all => all.map((cell) => cell.dataset.cell)")
-    below = {row}
-    for each, parent in enumerate(step.tree.parent):
-        if parent in below:
-            below.add(each)
-    assert set(cells) == {f"{each},{row}" for each in below}
-    lit = page.eval_on_selector_all(".dtx-tree .is-lit", "all => all.map((node) => Number(node.dataset.node))")
-    assert set(lit) <= below
-    assert row in lit
-    expect(page.locator(".dtx-caption")).to_contain_text(seen.texts[seen.index[row]])
-    expect(page.locator(".dtx-note")).to_have_text(mask_sentence(trace, step))
-    page.locator(".dtx-title").hover()
-    expect(page.locator(".dtx-cell.is-linked")).to_have_count(0)
-
-
-def test_the_card_shows_bytes_and_position(open_viewer: OpenViewer) -> None:
-    trace = make_trace("eagle2", 3, 24)
-    page, _ = open_viewer(trace)
-    step = trace.steps[0]
-    for row in (0, 1, 5):
-        page.evaluate("(pin) => viewer.store.set({pin})", row)
-        label = trace.vocab[str(step.tree.token[row])]
-        assert label.hex is not None
-        shown = page.locator(".dtx-bytes dd").get_attribute("title")
-        assert shown == " ".join(re.findall("..", label.hex.upper()))
-        position = step.prefix_len + depths(step.tree.parent)[row]
-        expect(page.locator(".dtx-numbers")).to_contain_text(f"position{position}")
-
-
 def test_the_pane_takes_the_trees_room_and_gives_it_back(open_viewer: OpenViewer) -> None:
     page, _ = open_viewer(made("medusa"), width=965)
-    show(page, 1)
+    show_pane(page, 1, "method")
     width = "document.querySelector('.dtx-side').getBoundingClientRect().width"
     before = page.evaluate(width)
     page.keyboard.press("w")
@@ -306,7 +223,7 @@ def test_the_pane_takes_the_trees_room_and_gives_it_back(open_viewer: OpenViewer
 def test_nothing_leaves_the_page(open_viewer: OpenViewer, method: str, width: int, height: int) -> None:
     page, _ = open_viewer(made(method, hostile=True), width=width, height=height)
     for pane in ("method", "cuts"):
-        show(page, 2, pane)
+        show_pane(page, 2, pane)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         if width > 640:
             assert page.evaluate("document.documentElement.scrollHeight") <= height

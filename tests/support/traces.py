@@ -82,7 +82,10 @@ def make_trace(
 
 def _vocab(hostile: bool) -> dict[str, Label]:
     words = [HOSTILE[i % len(HOSTILE)] for i in range(len(WORDS))] if hostile else list(WORDS)
-    labels = [Label(word, "space" if word in ("↵", "␣␣␣␣") else "text", word.encode().hex()) for word in words]
+    labels = [
+        Label(word, "space" if word in ("↵", "␣␣␣␣") else "text", word.replace("␣", " ").encode().hex())
+        for word in words
+    ]
     return {str(i): label for i, label in enumerate(labels + [Label(*special) for special in SPECIALS])}
 
 
