@@ -41,6 +41,7 @@ class DraftModel(Method):
     name = "draft_model"
     label = "Draft model"
     needs_drafter = True
+    can_rest = True
     Settings = DraftModelSettings
 
     def __init__(self, target: Target, drafter: Target, settings: DraftModelSettings) -> None:
@@ -95,6 +96,11 @@ class DraftModel(Method):
             read_extra=lambda: {"draft_tops": _favourites(dists or [row.float().softmax(dim=-1) for row in rows])},
             plain_reason="fallback" if not rows else None,
         )
+
+    def rest(self, root: int) -> None:
+        """The root is read with the next draft."""
+        self._unread.append(root)
+        self._num_read = self.drafter.length
 
     def update(self, verdict: Verdict, output: TargetOutput) -> None:
         """Forget the guesses that failed; all of them accepted, the last one is still to be read."""
