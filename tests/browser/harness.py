@@ -45,6 +45,10 @@ POLICY = (
 )
 
 
+PANE_IS_THERE = """() => [...document.querySelectorAll(".dtx-panel")].some((pane) =>
+  pane.offsetParent && pane.hasChildNodes() && !pane.classList.contains("is-waiting"))"""
+
+
 class ViewerServer:
     """Serves one trace; ``num_steps`` and ``is_done`` may change while the page is open, ``asked`` lists each from."""
 
@@ -93,9 +97,7 @@ def show_pane(page: Page, step: int, pane: str) -> None:
     """Show a step, nothing folded, with a pane beside its tree, and wait for the pane's answer."""
     go(page, step)
     page.evaluate("(pane) => viewer.store.set({pane, fold: false})", pane)
-    page.wait_for_function(
-        "!document.querySelector('.dtx-panel.is-waiting') && document.querySelector('.dtx-panel > *')"
-    )
+    page.wait_for_function(PANE_IS_THERE)
 
 
 def at(page: Page) -> int:
