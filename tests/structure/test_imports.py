@@ -21,6 +21,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.trace_check": 0,
     "explorer.trace_files": 0,
     "explorer.metrics": 0,
+    "explorer.mask_words": 0,
     "explorer.insight": 0,
     "explorer.prediction": 0,
     "explorer.cost_words": 0,
