@@ -27,7 +27,7 @@ class Lane:
     spans: (kind, ms) one after another from 0; kinds are draft (each pass of its own), verify and other, for the
     baseline plain (a pass a token). arrivals: (ms, output tokens there are then), the first at 0. prefill_ms: what the
     prompt passes took before that, 0 for a baseline, whose record does not have them. tokens: its output, as far as the
-    record has it; text_note says why it stops early. result: its speed against its own plain lane, in a few words.
+    record has it; text_note says why it stops early. result: its speed against its own plain lane, in a few words; is_slower: below 1.
     """
 
     label: str
@@ -39,6 +39,7 @@ class Lane:
     tokens: list[int]
     text_note: str
     result: str
+    is_slower: bool
 
     @property
     def total_ms(self) -> float:
@@ -155,7 +156,18 @@ def _lane(trace: Trace, label: str, index: int) -> Lane:
     spans = [span for step in trace.steps for span in _spans(step)]
     speedup = trace.stats.speedup
     result = "" if speedup is None else f"{speedup:.2f} × its plain run"
-    return Lane(label, index, False, prefill, spans, list(last.items()), list(trace.output.token_ids), "", result)
+    return Lane(
+        label=label,
+        trace=index,
+        is_baseline=False,
+        prefill_ms=prefill,
+        spans=spans,
+        arrivals=list(last.items()),
+        tokens=list(trace.output.token_ids),
+        text_note="",
+        result=result,
+        is_slower=speedup is not None and speedup < 1,
+    )
 
 
 def _spans(step: Step) -> Iterator[tuple[str, float]]:
@@ -173,7 +185,7 @@ def _plain_lane(trace: Trace, baseline: Baseline, index: int) -> Lane:
     spans = [("plain", ms) for ms in baseline.ms_per_token]
     arrivals = [(time, count) for count, time in enumerate(times, start=1)]
     tokens, note = _plain_tokens(trace, baseline)
-    return Lane(PLAIN_LABEL, index, True, 0.0, spans, arrivals, tokens, note, "")
+    return Lane(PLAIN_LABEL, index, True, 0.0, spans, arrivals, tokens, note, "", False)
 
 
 def _plain_tokens(trace: Trace, baseline: Baseline) -> tuple[list[int], str]:

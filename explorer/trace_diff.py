@@ -160,8 +160,8 @@ def _gains(first: Trace, num_common: int, other: tuple[list[int], list[float]], 
         their_passes, their_ms = passes[end] - passes[start], times[end] - times[start]
         gain = their_ms - step.ms.total
         sentence = (
-            f"Step {step.index + 1} wrote {plural(len(step.emitted), 'token')} in {step.ms.total:.0f} ms; {label} ended "
-            f"{plural(their_passes, 'pass', 'passes')} over them and took {their_ms:.0f} ms: {abs(gain):.0f} ms "
+            f"Step {step.index + 1} wrote {plural(len(step.emitted), 'token')} in {step.ms.total:.0f} ms; {label} took "
+            f"{plural(their_passes, 'pass', 'passes')} and {their_ms:.0f} ms for the same: {abs(gain):.0f} ms "
             f"{'gained' if gain >= 0 else 'lost'}."
         )
         found.append(StepGain(step.index, start, len(step.emitted), their_passes - 1, gain, sentence))

@@ -1,4 +1,4 @@
-// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?}, load(from) -> Promise of view
+// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?, recorded?, others?, view?}, load(from) -> Promise of view
 // JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback), emit(name, data)}; the viewer asks only
 // for steps that it does not have.
 
@@ -18,8 +18,11 @@ function mountViewer(adapter) {
     escape: () => { keys.sheet.hidden = true; store.set({ pin: null, hover: null }); },
     isInTree: () => tree.hasFocus(),
     moveFocus: (direction) => tree.moveFocus(direction),
+    pressSpace: () => (views.shown().press || actions.togglePlay)(),
+    showView: (name) => { if (views.isOffered(name)) store.set({ view: name }); },
   };
   const insights = createInsights(adapter, store);
+  const chooser = createChooser(store, insights);
   const tree = createTree(store, () => legend.draw());
   const legend = createLegend(store, actions.toggleGhosts, actions.toggleFold, tree.isFolding);
   const mask = createMask(store, actions.toggleOrder);
@@ -35,13 +38,18 @@ function mountViewer(adapter) {
       el("div", { class: "dtx-side" }, panes.bar, mask.element), card.element),
     draw: drawStep,
   };
-  const views = createSwitch(store, "view", "Views", [stepView]);
+  const views = createSwitch(store, "view", "Views", [stepView,
+    { name: "race", label: "Race", help: "Race: measured time, replayed (3 or r)", ...createRace(store, insights, chooser, () => describe()) },
+    { name: "compare", label: "Side by side", help: "Side by side: what another run drafted here (4)", ...createCompare(store, insights, chooser),
+      isOffered: () => !adapter.isAlone },
+    { name: "diff", label: "Difference", help: "Difference: two runs aligned, gain and loss per step (5)", ...createDiff(store, insights, chooser),
+      isOffered: () => !adapter.isAlone }]);
   const numbers = createNumbers(store, views.bar);
   const caption = el("p", { class: "dtx-caption" });
   const spoken = el("p", { class: "dtx-spoken", "aria-live": "polite" });
 
   fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-body" }, numbers.element,
-    legend.element, stepView.element,
+    el("div", { class: "dtx-legendrow" }, legend.element, chooser.element), ...views.elements,
     caption, transport.element, strip.element, spoken, keys.sheet));
   if (adapter.scheme) root.setAttribute("data-scheme", adapter.scheme);
 
@@ -55,6 +63,7 @@ function mountViewer(adapter) {
   // Every view stands at a step, which the strip and the slider mark.
   function drawView() {
     views.draw();
+    chooser.draw();
     legend.element.classList.toggle("is-idle", views.shown() !== stepView);
     strip.mark();
     transport.mark();
@@ -73,6 +82,8 @@ function mountViewer(adapter) {
   // The caption tells the step, or the node under the pointer; the live region speaks steps and keyboard focus only.
   function describe() {
     const step = store.step(), active = store.active();
+    const own = step && views.shown().caption ? views.shown().caption() : null; // a view may have its own
+    if (own) { fill(caption, ...own); return; }
     if (!step || store.message) { caption.textContent = step ? store.message : ""; return; }
     if (active === null) {
       fill(caption, el("b", {}, "Step " + (store.at + 1) + ". "), step.captions[0], el("small", {}, timesOf(step)));
@@ -102,7 +113,8 @@ function mountViewer(adapter) {
     if (has("header", "facts")) numbers.draw();
     if (has("header")) strip.draw();
     if (has("steps")) { strip.append(); transport.draw(); }
-    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights")) drawView();
+    if (has("view", "insights", "id", "done")) chooser.settle();
+    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights", "others", "own")) drawView();
     else if (has("hover", "pin")) drawLinks();
     if (has("order")) mask.reorder();
     if (has("playing", "speed", "done", "follow")) transport.mark();
@@ -132,9 +144,10 @@ function mountViewer(adapter) {
     isLoading = true;
     do {
       isStale = false;
-      const { id = null, step } = adapter.current();
+      const current = adapter.current(), { id = null, step } = current;
       const isNew = id !== store.id;
       if (isNew) reset(id);
+      chooser.see(current);
       if (id === null) { store.set({ message: "No run is open." }); break; }
       try {
         const payload = await adapter.load(store.steps.length);

@@ -22,5 +22,7 @@ function createSwitch(store, field, title, parts) {
     shown().draw();
   }
 
-  return { bar, mark, draw, shown };
+  function isOffered(name) { return parts.some((part) => part.name === name && (!part.isOffered || part.isOffered())); }
+
+  return { bar, mark, draw, shown, isOffered, elements: parts.map((part) => part.element) };
 }

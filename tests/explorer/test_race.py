@@ -169,7 +169,8 @@ def test_a_lane_has_its_text_as_far_as_the_record_has_it() -> None:
     lane, plain = race([trace]).lanes
     assert lane.tokens == plain.tokens == trace.output.token_ids
     assert (lane.text_note, plain.text_note) == ("", "")
-    assert lane.result == "0.94 × its plain run"
+    assert (lane.result, lane.is_slower) == ("0.94 × its plain run", True)
+    assert not race([recorded("eagle2-code")]).lanes[0].is_slower
     assert trace.baseline is not None
     parted = replace(trace.baseline, output_equal=False, first_divergence=Divergence(5, 7, 8, 0.01))
     plain = race([replace(trace, baseline=parted)]).lanes[1]
