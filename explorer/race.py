@@ -27,7 +27,8 @@ class Lane:
     spans: (kind, ms) one after another from 0; kinds are draft (each pass of its own), verify and other, for the
     baseline plain (a pass a token). arrivals: (ms, output tokens there are then), the first at 0. prefill_ms: what the
     prompt passes took before that, 0 for a baseline, whose record does not have them. tokens: its output, as far as the
-    record has it; text_note says why it stops early. result: its speed against its own plain lane, in a few words; is_slower: below 1.
+    record has it; text_note says why it stops early. result: its speed against its own plain lane, in a few words;
+    is_slower: below 1.
     """
 
     label: str

@@ -19,11 +19,11 @@ function createRace(store, insights, chooser, onPoint) {
   const rows = el("div", { class: "dtx-lanes" });
   const call = el("p", { class: "dtx-racecall", role: "status" });
   const words = el("ul", { class: "dtx-verdicts", "aria-label": "How fast each run was against plain decoding, and why" });
-  const zoom = button("dtx-zoom", "Whole race, or a part of it around the clock", () => { isWide = !isWide; layOut(); }, "");
+  const zoom = button("dtx-zoom", "Whole race, or a part of it around the clock", () => { isWide = !isWide; layOut(); }, "whole race");
   const bar = el("div", { class: "dtx-racebar", hidden: true }, play, clock, time, zoom, speed);
   const box = el("div", { class: "dtx-race" }, bar, rows, el("div", { class: "dtx-racewords" }, call, words));
   let race = null, raceOf = null, lanes = [], ms = 0, factor = 1, last = 0, frame = 0, isPlaying = false, width = 0;
-  let isWide = false, span = 1, pointed = 0; // the whole race wanted; ms across a track; lane under the pointer
+  let isWide = false, span = 1, pointed = null; // the whole race wanted; ms across a track; lane under the pointer
 
   function draw() {
     const answer = chooser.isReady() ? insights.ask("race", chooser.racers()) : null;
@@ -44,7 +44,7 @@ function createRace(store, insights, chooser, onPoint) {
   }
 
   function build() {
-    [factor, pointed] = [race.slow_motion.factor, 0];
+    [factor, pointed] = [race.slow_motion.factor, null];
     fill(speed, ...race.slow_motion.factors.map((value) => el("option", { value, selected: value === factor }, value === 1 ? "real time" : value + "\u00d7 speed")));
     speed.title = race.slow_motion.sentence;
     clock.max = String(race.duration_ms);
@@ -56,7 +56,7 @@ function createRace(store, insights, chooser, onPoint) {
       el("div", { class: "dtx-spankey" }, ...key), svg("svg", { class: "dtx-axis", height: AXIS_HEIGHT, "aria-hidden": "true" }), el("span", {})));
     const labels = race.lanes.filter((lane) => !lane.is_baseline).map((lane) => lane.label);
     fill(words, ...race.verdicts.map((verdict, i) => el("li", { "data-verdict": i }, el("b", {}, labels[i] + ": "), verdict)),
-      ...[...race.notes, race.slow_motion.sentence].map((note) => el("li", { class: "dtx-note" }, note)));
+      ...race.notes.map((note) => el("li", { class: "dtx-note" }, note)));
   }
 
   function buildLane(lane, index) {
@@ -72,6 +72,7 @@ function createRace(store, insights, chooser, onPoint) {
       el("div", { class: "dtx-laneresult" }, count, el("div", { class: "dtx-lanemeter", "aria-hidden": "true" }, done),
         el("small", { class: lane.is_slower ? "is-bad" : "" }, lane.result)));
     row.addEventListener("pointerenter", () => { pointed = lane.trace; onPoint(); });
+    row.addEventListener("pointerleave", () => { pointed = null; onPoint(); });
     track.addEventListener("pointerdown", (event) => seek(event, track));
     return { lane, row, track, text, count, done, ends: lane.arrivals.map(([at]) => at), at: -1 };
   }
@@ -111,7 +112,6 @@ function createRace(store, insights, chooser, onPoint) {
       fill(track, entry.inside);
     }
     drawAxis();
-    fill(zoom, isWide ? "whole race" : "follow");
     zoom.setAttribute("aria-pressed", String(isWide));
     move(ms);
   }
@@ -224,11 +224,10 @@ function createRace(store, insights, chooser, onPoint) {
     if (body && body.clientWidth !== width) layOut();
   });
 
-  // How fast the run under the pointer was, and why; the run on screen otherwise.
+  // How fast the run under the pointer was, and why; else what these lanes can and cannot tell.
   function caption() {
     if (!race || race.error) return null;
-    const trace = pointed < race.verdicts.length ? pointed : 0;
-    return [el("b", {}, race.lanes[trace].label + ". "), race.verdicts[trace]];
+    return pointed === null ? [race.notes.join(" ")] : [el("b", {}, race.lanes[pointed].label + ". "), race.verdicts[pointed]];
   }
 
   return { element: box, draw, press: toggle, caption };

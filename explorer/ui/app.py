@@ -76,7 +76,9 @@ def build_app(runner: RunsRequests, options: AppOptions) -> tuple[gr.Blocks, dic
     context = Context(options, runner, store, method_forms())
     for first in islice(store.library, 1):
         answer_view(store, json.dumps({"id": first.name}))  # made before the first visitor waits for it
-        alike = json.dumps({"insight": COMPARABLE, "ids": [first.name]})  # reads what its race needs, in a second or two
+        alike = json.dumps(
+            {"insight": COMPARABLE, "ids": [first.name]}
+        )  # reads what its race needs, in a second or two
         threading.Thread(target=answer_insight, args=(store, alike), name="recordings", daemon=True).start()
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(UPLOAD_SECONDS,) * 2) as demo:
         build_explore_page(context)
