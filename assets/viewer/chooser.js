@@ -4,7 +4,10 @@
 const MAX_RACERS = 6, MAX_OWN = 16; // what the server takes
 const SEVERAL = "race", ONE = ["compare", "diff"]; // the views that need others
 
-function createChooser(store, insights) {
+const ALONE = { current: null, others: [], sentence: "" };
+
+// isAlone: the host has no other run, so there is nothing to choose.
+function createChooser(store, insights, isAlone) {
   const bar = el("div", { class: "dtx-chooser", role: "group", "aria-label": "Runs of this prompt", hidden: true });
   let settledFor = null, drawn = "";
 
@@ -21,6 +24,7 @@ function createChooser(store, insights) {
   // {current, others, sentence}, or null while that is on its way and while the run still grows.
   function found() {
     if (!store.done || !store.steps.length) return null;
+    if (isAlone) return ALONE;
     const answer = insights.ask("comparable", [store.id, ...store.own.filter((id) => id !== store.id)]);
     return answer && answer.error ? { current: null, others: [], sentence: answer.error } : answer;
   }
@@ -71,7 +75,7 @@ function createChooser(store, insights) {
   }
 
   function draw() {
-    bar.hidden = !isNeeded();
+    bar.hidden = isAlone || !isNeeded();
     if (bar.hidden) return;
     const answer = found(), key = JSON.stringify([store.view === SEVERAL, answer, store.others, rival()]);
     if (key === drawn) return; // a control that has the focus stays

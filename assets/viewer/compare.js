@@ -6,9 +6,10 @@ function createCompare(store, insights, chooser) {
   const question = el("h3", { class: "dtx-question" });
   const words = el("p", { class: "dtx-comparewords" });
   const move = el("div", { class: "dtx-shared" });
+  const fold = button("dtx-smallfold", "Fold branches that were not reached, so that both trees fit", () => { isWhole = !isWhole; size = null; drawTrees(); }, "fold");
   const sides = el("div", { class: "dtx-sides" });
-  const box = el("div", { class: "dtx-compare" }, el("div", { class: "dtx-comparehead" }, el("div", {}, question, words), move), sides);
-  let answer = null, shown = null, size = null;
+  const box = el("div", { class: "dtx-compare" }, el("div", { class: "dtx-comparehead" }, el("div", {}, question, words), move, fold), sides);
+  let answer = null, shown = null, size = null, isWhole = false;
 
   function draw() {
     const rival = chooser.rival();
@@ -34,7 +35,7 @@ function createCompare(store, insights, chooser) {
   }
 
   function drawSides() {
-    if (!answer || answer.error) { fill(sides); return; }
+    if (!answer || answer.error) { fill(sides); fold.hidden = true; return; }
     fill(sides, ...answer.sides.map((side, index) => {
       const other = answer.sides[1 - index];
       const alone = side.rows.length - answer.num_both, pruned = side.pruned_there.length;
@@ -58,8 +59,10 @@ function createCompare(store, insights, chooser) {
       const side = answer.sides[index], step = index ? answer.other : store.steps[side.step];
       const marks = new Map(side.rows.filter((_, k) => side.matches[k] === null)
         .map((row) => [row, side.pruned_there.includes(row) ? "pruned" : "alone"]));
-      fill(each, drawSmallTree(store, step, { nodes: [side.base, ...side.rows], marks, names: MARK_NAMES, ...size }));
+      fill(each, drawSmallTree(store, step, { nodes: [side.base, ...side.rows], marks, names: MARK_NAMES, isWhole, ...size }));
     });
+    fold.hidden = !isWhole && !sides.querySelector(".dtx-more");
+    fold.setAttribute("aria-pressed", String(!isWhole));
   }
 
   // The node under the pointer, and the same path in the other tree.

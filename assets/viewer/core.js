@@ -1,6 +1,6 @@
-// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?, recorded?, others?, view?}, load(from) -> Promise of view
-// JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback), emit(name, data)}; the viewer asks only
-// for steps that it does not have.
+// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?, recorded?, others?, view?},
+// load(from) -> Promise of view JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback),
+// emit(name, data), isAlone?: it has one run}; the viewer asks only for steps that it does not have.
 
 function mountViewer(adapter) {
   const root = adapter.element;
@@ -22,7 +22,7 @@ function mountViewer(adapter) {
     showView: (name) => { if (views.isOffered(name)) store.set({ view: name }); },
   };
   const insights = createInsights(adapter, store);
-  const chooser = createChooser(store, insights);
+  const chooser = createChooser(store, insights, Boolean(adapter.isAlone));
   const tree = createTree(store, () => legend.draw());
   const legend = createLegend(store, actions.toggleGhosts, actions.toggleFold, tree.isFolding);
   const mask = createMask(store, actions.toggleOrder);

@@ -9,7 +9,7 @@ function createDiff(store, insights, chooser) {
   const list = el("ol", { class: "dtx-aligned", "aria-label": "Both texts, token by token" });
   const said = el("p", { class: "dtx-gainline" });
   const box = el("div", { class: "dtx-diff" }, words, chart, said, list);
-  let diff = null, width = 0, bars = [], cells = [];
+  let diff = null, width = 0, bars = [], cells = [], scrolling = 0;
 
   function draw() {
     const rival = chooser.rival();
@@ -83,6 +83,9 @@ function createDiff(store, insights, chooser) {
     if (!diff || diff.error) return;
     for (const bar of bars) bar.classList.toggle("is-current", Number(bar.dataset.gain) === store.at);
     for (const cell of cells) cell.classList.toggle("is-current", Number(cell.dataset.index) > 0 && cell.dataset.step === String(store.at));
+    const first = cells.find((cell) => cell.classList.contains("is-current"));
+    cancelAnimationFrame(scrolling); // asks where the token is: once, with the frame
+    scrolling = requestAnimationFrame(() => { if (first) list.scrollTop = Math.max(0, first.offsetTop - 36); });
     const gain = diff.gains.find((each) => each.step === store.at);
     const ends = [["best", diff.best], ["worst", diff.worst]].filter(([, step]) => step !== null);
     fill(said, el("span", {}, gain ? gain.sentence : `Step ${store.at + 1} writes tokens that the texts do not share.`),

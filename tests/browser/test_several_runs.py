@@ -175,6 +175,23 @@ def test_both_trees_are_what_was_drafted(open_viewer: OpenViewer, step: int) -> 
         assert sorted(page.evaluate(DRAWN, index)) == sorted(expected)
 
 
+def test_large_trees_fold_what_was_not_reached_until_they_fit(open_viewer: OpenViewer) -> None:
+    eagle, medusa = recorded("eagle2-code-60"), recorded("medusa-code-64")
+    page, server = open_viewer(eagle)
+    show(page, server, "compare", medusa)
+    go(page, 12)
+    expect(page.locator(".dtx-smalltree")).to_have_count(2)
+    drawn = page.evaluate(DRAWN, 0)
+    hidden = page.locator('[data-side="0"] .dtx-more').all_text_contents()
+    assert hidden
+    counts = [int(re.findall(r"\d+", text)[0]) for text in hidden]
+    assert len(drawn) + sum(counts) == len(eagle.steps[12].tree) + 1, "rows and the target's own token"
+    states = [state for _, state, _ in drawn]
+    assert states.count("rejected") == eagle.steps[12].tree.state.count("rejected"), "what was tested stays"
+    page.locator(".dtx-smallfold").click()
+    assert len(page.evaluate(DRAWN, 0)) == len(eagle.steps[12].tree) + 1
+
+
 def test_pointing_at_a_node_shows_its_match(open_viewer: OpenViewer) -> None:
     page, server = open_viewer(EAGLE)
     show(page, server, "compare", MEDUSA)
