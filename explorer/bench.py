@@ -20,7 +20,7 @@ from explorer.metrics import acceptance_histogram, depth_counts
 from explorer.questions import Question
 from explorer.run_setup import Run, check_request, prepare_run
 from explorer.runner import warm_decoding
-from explorer.runner_events import Notice, RunRequest, Status
+from explorer.runner_events import Notice, RunRequest, Status, drain
 from explorer.text import render_prompt
 from explorer.trace import Step
 
@@ -134,14 +134,12 @@ class _Bench:
 
     def _finish(self, loading: Generator[Status | Notice, None, T], request: RunRequest) -> T:
         """What a loading generator returns; its notices are kept for ``take_notices``."""
-        while True:
-            try:
-                event = next(loading)
-            except StopIteration as done:
-                result: T = done.value
-                return result
+
+        def keep(event: Status | Notice) -> None:
             if isinstance(event, Notice):
                 self._notices[f"{request.method}: {event.text}"] = None
+
+        return drain(loading, keep)
 
 
 def _generate_options(sampling: Sampling) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from explorer.config import DEFAULT_TARGET, Sampling
 from explorer.trace import Label, Step, Trace
+
+E = TypeVar("E")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,8 @@ class RunRequest:
 
     messages: ``{"role", "content"}`` objects, several turns. system: put before either, not before ``prompt_ids``.
     settings: values or strings by setting name, on top of the preset's (None: the one of this device). target: a
-    preset's name, a directory or a hub id. drafter: a directory or hub id, None for the preset's own.
+    preset's name, a directory or a hub id. drafter: a directory or hub id, None for the preset's own. is_adaptive: drop
+    to plain decoding while speculation costs time (explorer.fallback).
     """
 
     method: str
@@ -32,6 +36,7 @@ class RunRequest:
     drafter: str | None = None
     baseline: bool = True
     ignore_stop: bool = False
+    is_adaptive: bool = False
     use_chat_template: bool = True
     dtype: str = "auto"
     device: str = "auto"
@@ -86,3 +91,14 @@ class Finished:
 
 
 Event: TypeAlias = Status | Notice | BaselineProgress | Started | Stepped | Finished
+
+
+def drain(work: Generator[E, None, T], on_event: Callable[[E], object] = lambda _event: None) -> T:
+    """What a generator of events returns; each event is handed to ``on_event``."""
+    while True:
+        try:
+            event = next(work)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        on_event(event)

@@ -69,6 +69,7 @@ class Method(ABC):
     """One way to draft. ``Settings`` is a frozen dataclass of explorer.config settings.
 
     acceptances: the rules it can be verified by; with typical come the settings ``threshold`` and ``alpha``.
+    can_rest: a plain step may take the place of its draft (``rest``).
     trained_context: positions the drafter was trained on, None where there is no such bound.
     """
 
@@ -77,6 +78,7 @@ class Method(ABC):
     needs_drafter: ClassVar[bool] = False
     Settings: ClassVar[type] = NoSettings
     acceptances: ClassVar[tuple[str, ...]] = ("greedy", "rejection")
+    can_rest: ClassVar[bool] = False
 
     def __init__(self, target: Target, drafter: Any, settings: Any) -> None:
         self.target = target
@@ -92,6 +94,10 @@ class Method(ABC):
     @abstractmethod
     def draft(self, root: int) -> Draft:
         """Propose rows below ``root``, the last emitted token."""
+
+    def rest(self, root: int) -> None:
+        """A plain step below ``root`` takes the place of a draft; ``update`` follows as ever."""
+        raise NotImplementedError(f"{self.name} drafts at every step")
 
     @abstractmethod
     def update(self, verdict: Verdict, output: TargetOutput) -> None:

@@ -40,6 +40,7 @@ class DraftModel(Method):
     name = "draft_model"
     label = "Draft model"
     needs_drafter = True
+    can_rest = True
     Settings = DraftModelSettings
 
     def __init__(self, target: Target, drafter: Target, settings: DraftModelSettings) -> None:
@@ -93,6 +94,11 @@ class DraftModel(Method):
             rank_of=rank_of,
             plain_reason="fallback" if not rows else None,
         )
+
+    def rest(self, root: int) -> None:
+        """The root is read with the next draft."""
+        self._unread.append(root)
+        self._num_read = self.drafter.length
 
     def update(self, verdict: Verdict, output: TargetOutput) -> None:
         """Forget the guesses that failed; all of them accepted, the last one is still to be read."""
