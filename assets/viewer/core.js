@@ -1,6 +1,6 @@
-// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?}, load(from) -> Promise of view
-// JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback), emit(name, data)}; the viewer asks only
-// for steps that it does not have.
+// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?, recorded?, others?, view?},
+// load(from) -> Promise of view JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback),
+// emit(name, data), isAlone?: it has one run}; the viewer asks only for steps that it does not have.
 
 const WIDE_ICON = "M1 8l4-4v3h6V4l4 4-4 4V9H5v3z";
 
@@ -20,8 +20,11 @@ function mountViewer(adapter) {
     escape: () => { keys.sheet.hidden = true; store.set({ pin: null, hover: null, lit: null, column: null }); },
     isInTree: () => tree.hasFocus(),
     moveFocus: (direction) => tree.moveFocus(direction),
+    pressSpace: () => (views.shown().press || actions.togglePlay)(),
+    showView: (name) => { if (views.isOffered(name)) store.set({ view: name }); },
   };
   const insights = createInsights(adapter, store);
+  const chooser = createChooser(store, insights, Boolean(adapter.isAlone));
   const tree = createTree(store, () => legend.draw());
   const legend = createLegend(store, actions.toggleGhosts, actions.toggleFold, tree.isFolding);
   const mask = createMask(store, actions.toggleOrder);
@@ -40,13 +43,18 @@ function mountViewer(adapter) {
       el("div", { class: "dtx-side" }, panes.bar, ...panes.elements), card.element),
     draw: drawStep,
   };
-  const views = createSwitch(store, "view", "Views", [stepView, createRunView(store, insights)]);
+  const views = createSwitch(store, "view", "Views", [stepView, createRunView(store, insights),
+    { name: "race", label: "Race", help: "Race: measured time, replayed (3 or r)", ...createRace(store, insights, chooser, () => describe()) },
+    { name: "compare", label: "Side by side", help: "Side by side: what another run drafted here (4)", ...createCompare(store, insights, chooser),
+      isOffered: () => !adapter.isAlone },
+    { name: "diff", label: "Difference", help: "Difference: two runs aligned, gain and loss per step (5)", ...createDiff(store, insights, chooser),
+      isOffered: () => !adapter.isAlone }]);
   const numbers = createNumbers(store, views.bar);
   const caption = el("p", { class: "dtx-caption" });
   const spoken = el("p", { class: "dtx-spoken", "aria-live": "polite" });
 
   fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-body" }, numbers.element,
-    legend.element, ...views.elements,
+    el("div", { class: "dtx-legendrow" }, legend.element, chooser.element), ...views.elements,
     caption, transport.element, strip.element, spoken, keys.sheet));
   if (adapter.scheme) root.setAttribute("data-scheme", adapter.scheme);
 
@@ -63,6 +71,7 @@ function mountViewer(adapter) {
   // Every view stands at a step, which the strip and the slider mark.
   function drawView() {
     views.draw();
+    chooser.draw();
     legend.element.classList.toggle("is-idle", views.shown() !== stepView);
     strip.mark();
     transport.mark();
@@ -81,6 +90,8 @@ function mountViewer(adapter) {
   // The caption tells the step, or the node under the pointer; the live region speaks steps and keyboard focus only.
   function describe() {
     const step = store.step(), active = store.active();
+    const own = step && views.shown().caption ? views.shown().caption() : null; // a view may have its own
+    if (own) { fill(caption, ...own); return; }
     if (!step || store.message) { caption.textContent = step ? store.message : ""; return; }
     if (active === null && store.column !== null) {
       fill(caption, el("b", {}, el("bdi", {}, shorten(store.label(modelOf(step).token[store.column]), 24)), ": "), visibilityOf(step, store.column), ".");
@@ -114,7 +125,8 @@ function mountViewer(adapter) {
     if (has("header", "facts")) numbers.draw();
     if (has("header")) strip.draw();
     if (has("steps")) { strip.append(); transport.draw(); }
-    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights", "wide", "cut")) drawView();
+    if (has("view", "insights", "id", "done")) chooser.settle();
+    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights", "wide", "cut", "others", "own")) drawView();
     else if (has("hover", "pin", "lit", "column")) drawLinks();
     if (has("order")) mask.reorder();
     if (has("playing", "speed", "done", "follow")) transport.mark();
@@ -144,9 +156,10 @@ function mountViewer(adapter) {
     isLoading = true;
     do {
       isStale = false;
-      const { id = null, step } = adapter.current();
+      const current = adapter.current(), { id = null, step } = current;
       const isNew = id !== store.id;
       if (isNew) reset(id);
+      chooser.see(current);
       if (id === null) { store.set({ message: "No run is open." }); break; }
       try {
         const payload = await adapter.load(store.steps.length);

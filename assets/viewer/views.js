@@ -27,7 +27,9 @@ function createSwitch(store, field, title, parts) {
     shown().draw();
   }
 
+  function isOffered(name) { return parts.some((part) => part.name === name && (!part.isOffered || part.isOffered())); }
+
   function link() { if (shown().link) shown().link(); }
 
-  return { bar, elements: parts.map((part) => part.element), mark, draw, link, shown };
+  return { bar, elements: parts.map((part) => part.element), mark, draw, link, shown, isOffered };
 }

@@ -48,6 +48,11 @@ JS_FILES = (
     "numbers.js",
     "transport.js",
     "keys.js",
+    "chooser.js",
+    "race.js",
+    "smalltree.js",
+    "compare.js",
+    "diff.js",
     "core.js",
 )
 SHELL = '<div class="dtx" tabindex="0" role="region" aria-label="Draft tree viewer"></div>'
