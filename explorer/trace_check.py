@@ -6,6 +6,7 @@ check; explorer.trace hands them on. Standard library only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -21,12 +22,11 @@ NEXT_KINDS = ("bonus", "recovered")
 PLAIN_REASONS = ("fallback", "context_limit", "no_draft")
 STOPS = ("eos", "max_new_tokens", "context_limit", "cancelled", "non_finite", "error")
 LABEL_KINDS = ("text", "space", "special", "bytes")
+_HEX = re.compile("(?:[0-9a-f]{2})*")
 
 MAX_ROWS = 4096  # of a tree and of its ghosts; the settings of our own methods end far below
-MAX_TOKENS = 2**16  # of a baseline; MAX_PROMPT of a prompt
-MAX_PROMPT = 2**20
-MAX_NAME_CHARS = 200  # of a method, target, device, ...; they stand in titles and sentences
-MAX_SETTINGS = 100
+MAX_TOKENS, MAX_PROMPT = 2**16, 2**20  # of a baseline, of a prompt
+MAX_NAME_CHARS, MAX_SETTINGS = 200, 100  # names of methods, targets, devices, ... stand in titles and sentences
 MEASURABLE = 1e-9, 1e12  # milliseconds, tokens a second and ratios: sums and quotients of them stay finite
 ROUNDING = 1e-5  # float32 softmax values may exceed 1 by rounding
 
@@ -199,6 +199,8 @@ def _check_vocab(trace: Trace) -> None:
         if not (key.isascii() and key.isdigit()):
             _fail("vocab", f"keys are token ids, found {key[:20]!r}")
         _words(label.kind, LABEL_KINDS, f"vocab.{key}.kind")
+        if label.hex is not None and not _HEX.fullmatch(label.hex):
+            _fail(f"vocab.{key}.hex", f"bytes are pairs of hexadecimal digits, found {label.hex[:20]!r}")
 
 
 def _check_used_ids(trace: Trace) -> None:
@@ -275,10 +277,9 @@ def _at_most(count: int, most: int, things: str, where: str) -> None:
 
 
 def _measured(values: float | Sequence[float | None] | None, where: str) -> None:
-    least, most = MEASURABLE
     for place, value in _each(values, where):
-        if value is not None and value != 0 and not least <= value <= most:
-            _fail(place, f"a measurement is 0 or from {least:g} to {most:g}, found {value}")
+        if value and not MEASURABLE[0] <= value <= MEASURABLE[1]:
+            _fail(place, f"a measurement is 0 or from {MEASURABLE[0]:g} to {MEASURABLE[1]:g}, found {value}")
 
 
 def _at_least_zero(values: float | Sequence[float | None] | None, where: str) -> None:

@@ -33,6 +33,7 @@ function insightInPage(kind, ids, step) {
 
 const replayViewer = mountViewer({
   element: shell,
+  isAlone: true, // no other run is in the file
   current: () => ({ id: replay.id, step: stepInAddress() ?? replay.start }),
   load: async () => replay,
   insight: async (kind, ids, step) => insightInPage(kind, ids, step) || { error: "A replay holds one run: other runs are in the explorer." },

@@ -52,13 +52,15 @@ def build_api(context: Context) -> None:
 
     def trace(*values: Any) -> dict[str, Any]:
         """Decodes one prompt and returns the trace file's JSON; settings by their names, as a dict or as JSON text."""
-        given = dict(zip(TRACE_PARAMETERS, values, strict=True))
+        *chosen, request = values
+        given = dict(zip(TRACE_PARAMETERS, chosen, strict=True))
         target = context.options.target(context.options.targets[0].name if given["target"] is None else given["target"])
         given["target"] = target.name
         given["method"] = context.first_method(target) if given["method"] is None else given["method"]
         given["max_new_tokens"] = context.first_count if given["max_new_tokens"] is None else given["max_new_tokens"]
         sampling = {item.name: given[item.name] for item in SAMPLING}
-        return run(context, {name: given[name] for name in COMMON}, sampling, read_settings(given["settings"]))
+        with context.visitors.admit(request.session_hash):
+            return run(context, {name: given[name] for name in COMMON}, sampling, read_settings(given["settings"]))
 
     @in_words
     def methods() -> list[dict[str, Any]]:
@@ -101,13 +103,17 @@ def build_api(context: Context) -> None:
 
 
 def typed(function: Callable[..., R], parameters: dict[str, tuple[Any, Any]], returns: Any) -> Callable[..., R]:
-    """The function with these parameters as its signature, which is all that Gradio and its clients read of it."""
+    """The function with these parameters, and the request, as its signature: all that Gradio and clients read of it."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     listed = [
         inspect.Parameter(name, kind, default=default, annotation=hint) for name, (hint, default) in parameters.items()
     ]
+    listed.append(inspect.Parameter("request", kind, default=None, annotation=gr.Request))  # filled in by Gradio
     function.__signature__ = inspect.Signature(listed, return_annotation=returns)  # type: ignore[attr-defined]
-    function.__annotations__ = {name: hint for name, (hint, _) in parameters.items()} | {"return": returns}
+    function.__annotations__ = {name: hint for name, (hint, _) in parameters.items()} | {
+        "request": gr.Request,
+        "return": returns,
+    }
     return function
 
 

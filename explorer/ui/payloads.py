@@ -15,7 +15,7 @@ from explorer.errors import ExplorerError, TraceError
 
 T = TypeVar("T")
 
-MAX_PAYLOAD_CHARS = 400
+MAX_PAYLOAD_CHARS = 1000
 MAX_ID_CHARS = 100
 UNEXPECTED = "The server could not answer this: its log says why. The page goes on."
 LOG = logging.getLogger(__name__)
