@@ -26,12 +26,9 @@ BUTTONS = (("", ("trace", "html", "perfetto", "stats")), ("This step", ("svg", "
 LINK = ("link", "Copy link", "A link to this recorded step, or to the form that makes this run again")
 SCRIPT = """
 const told = element.querySelector('.takeaway-told');
-let clearing = 0;
 function tell(text, isError) {
   told.textContent = text;
   told.classList.toggle('is-error', isError);
-  clearTimeout(clearing);
-  if (!isError) clearing = setTimeout(() => { told.textContent = ''; }, 6000);
 }
 element.addEventListener('click', (event) => {
   const button = event.target.closest('button[data-kind]');
