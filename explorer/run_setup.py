@@ -102,6 +102,14 @@ def _resolve_settings(request: RunRequest, preset: TargetPreset, device_type: st
 
 
 def _prompt(request: RunRequest, models: LoadedModels) -> PromptRecord:
+    prompt = _rendered(request, models)
+    size, limit = len(prompt.token_ids), request.max_prompt_tokens
+    if limit is not None and size > limit:
+        raise PromptError(f"the prompt has {size:,} tokens; this server takes at most {limit:,}: shorten it")
+    return prompt
+
+
+def _rendered(request: RunRequest, models: LoadedModels) -> PromptRecord:
     tokenizer = models.target.tokenizer
     if request.prompt_ids is not None:
         return prompt_from_ids(tokenizer, request.prompt_ids, models.target.vocab_size)

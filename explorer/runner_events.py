@@ -20,7 +20,8 @@ class RunRequest:
     messages: ``{"role", "content"}`` objects, several turns. system: put before either, not before ``prompt_ids``.
     settings: values or strings by setting name, on top of the preset's (None: the one of this device). target: a
     preset's name, a directory or a hub id. drafter: a directory or hub id, None for the preset's own. is_adaptive: drop
-    to plain decoding while speculation costs time (explorer.fallback).
+    to plain decoding while speculation costs time (explorer.fallback). max_prompt_tokens: a longer prompt is refused
+    (None: what the target reads).
     """
 
     method: str
@@ -42,14 +43,19 @@ class RunRequest:
     device: str = "auto"
     backend: str = "auto"
     cache: str = "rows"
+    max_prompt_tokens: int | None = None
 
 
 @dataclass(frozen=True)
 class Status:
-    """What the run is doing now, in a few words; ``fraction`` 0..1 where it is known."""
+    """What the run is doing now, in a few words; ``fraction`` 0..1 where it is known.
+
+    num_ahead: how many runs come first while this one waits for the device; 0 once it has it.
+    """
 
     text: str
     fraction: float | None = None
+    num_ahead: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,15 @@ class Finished:
     """The complete trace: the last event of a run that was not closed before."""
 
     trace: Trace
+
+
+@dataclass(frozen=True)
+class DeviceState:
+    """What a runner does at this moment: whether a run has the device, how many wait, whether it could begin at all."""
+
+    is_loaded: bool
+    is_busy: bool = False
+    num_waiting: int = 0
 
 
 Event: TypeAlias = Status | Notice | BaselineProgress | Started | Stepped | Finished

@@ -41,8 +41,8 @@ function createCompare(store, insights, chooser) {
       const alone = side.rows.length - answer.num_both, pruned = side.pruned_there.length;
       return el("section", { class: "dtx-side2", "data-side": index, "aria-label": side.label },
         el("p", { class: "dtx-sidehead" }, el("b", {}, side.label), ` step ${side.step + 1} \u00b7 ${side.num_accepted} of ${side.rows.length} accepted `,
-          el("span", { class: "dtx-key", title: MARK_NAMES.alone }, `${alone - pruned} only here`),
-          pruned ? el("span", { class: "dtx-key is-pruned", title: MARK_NAMES.pruned }, `${pruned} pruned by ${other.label}`) : null),
+          el("span", { class: "dtx-sidekey", title: MARK_NAMES.alone }, `${alone - pruned} only here`),
+          pruned ? el("span", { class: "dtx-sidekey is-pruned", title: MARK_NAMES.pruned }, `${pruned} pruned by ${other.label}`) : null),
         el("div", { class: "dtx-smallbox" }));
     }));
     size = null;

@@ -54,7 +54,7 @@ function createRace(store, insights, chooser, onPoint) {
     const key = ["verify", "draft", "other"].map((kind) => el("span", {}, svg("svg", { width: 12, height: 12, "aria-hidden": "true" },
       svg("rect", { class: "dtx-span is-" + kind, x: 0, y: SPANS[kind][0] * 0.7, width: 12, height: SPANS[kind][1] * 0.75 })), SPAN_NAMES[kind]));
     fill(rows, ...lanes.map((lane) => lane.row), el("div", { class: "dtx-lane dtx-axisrow" },
-      el("div", { class: "dtx-spankey" }, ...key), svg("svg", { class: "dtx-axis", height: AXIS_HEIGHT, "aria-hidden": "true" }), el("span", {})));
+      el("div", { class: "dtx-spankey" }, ...key), svg("svg", { class: "dtx-raceaxis", height: AXIS_HEIGHT, "aria-hidden": "true" }), el("span", {})));
     const labels = race.lanes.filter((lane) => !lane.is_baseline).map((lane) => lane.label);
     fill(words, ...race.verdicts.map((verdict, i) => el("li", { "data-verdict": i }, el("b", {}, labels[i] + ": "), verdict)),
       ...race.notes.slice(CAPTION_NOTES).map((note) => el("li", { class: "dtx-note" }, note)));
@@ -131,14 +131,14 @@ function createRace(store, insights, chooser, onPoint) {
   }
 
   function drawAxis() {
-    const axis = rows.querySelector(".dtx-axis");
+    const axis = rows.querySelector(".dtx-raceaxis");
     const wanted = span / Math.max(2, width / 90);
     const unit = 10 ** Math.floor(Math.log10(Math.max(wanted, 1e-6)));
     const pitch = unit * [1, 2, 5, 10].find((factor) => unit * factor >= wanted);
     const ticks = [];
     for (let at = 0; at <= race.duration_ms; at += pitch) ticks.push(at);
     axis.setAttribute("width", width);
-    fill(axis, svg("g", {}, ...ticks.flatMap((at) => [svg("line", { class: "dtx-tick", x1: x(at), x2: x(at), y1: 0, y2: 4 }),
+    fill(axis, svg("g", {}, ...ticks.flatMap((at) => [svg("line", { class: "dtx-racetick", x1: x(at), x2: x(at), y1: 0, y2: 4 }),
       svg("text", { class: "dtx-ticklabel", x: x(at), y: 14, "text-anchor": x(at) > whole() * scale() - 16 ? "end" : at ? "middle" : "start" }, seconds(at, pitch))])));
   }
 
@@ -155,7 +155,7 @@ function createRace(store, insights, chooser, onPoint) {
     const isOver = ms >= race.duration_ms;
     time.textContent = `${(ms / 1000).toFixed(2)} / ${(race.duration_ms / 1000).toFixed(2)} s`;
     for (const entry of lanes) moveLane(entry);
-    if (width) rows.querySelector(".dtx-axis g").setAttribute("transform", `translate(${-offset()} 0)`);
+    if (width) rows.querySelector(".dtx-raceaxis g").setAttribute("transform", `translate(${-offset()} 0)`);
     const said = isOver ? race.sentences.join(" ") : race.calls.filter(([at]) => at <= ms).pop()[1];
     if (call.textContent !== said) call.textContent = said;
     const leader = race.leads.filter(([at]) => at <= ms).pop();

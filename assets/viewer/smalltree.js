@@ -66,7 +66,7 @@ function drawSmallTree(store, step, { nodes, marks, names, width, height, isWhol
       transform: `translate(${x(node)} ${y(node)})` },
     svg("title", {}, name),
     svg("rect", { class: "dtx-pill", x: 0.5, y: -pillHeight / 2 + 1, width: pill(node) - 1, height: pillHeight - 2, rx: state === "rejected" ? 2 : pillHeight / 2 }),
-    mark ? svg("path", { class: "dtx-mark", d: `M-3 ${-pillHeight / 2}v${pillHeight}` }) : null,
+    mark ? svg("path", { class: "dtx-sidemark", d: `M-3 ${-pillHeight / 2}v${pillHeight}` }) : null,
     glyph ? svg("path", { class: "dtx-glyph", d: glyph, transform: `translate(5 ${-size / 2}) scale(${size / 10})` }) : null,
     svg("text", { class: "dtx-label", x: start(node), y: 0 }, ...tspanParts(label)),
     folded.has(node) ? svg("text", { class: "dtx-more", x: pill(node) + 5, y: 0 }, `+${folded.get(node)} below`) : null);

@@ -31,7 +31,8 @@ class Draft(NamedTuple):
     follow. Rows not listed have deterministic children. passes_ms: one entry a drafter pass. rank_of: (considered
     row, target token id) -> the token's rank in the drafter's own order after that row, 0 = first, None where it never
     looked or cannot draft that token (the record reads next_draft_rank from it). extra: JSON values only this method
-    has. plain_reason: why the root stands alone, where it is not that nothing was found ("fallback").
+    has; read_extra: more of them, read outside the measured times. plain_reason: why the root stands alone, where it
+    is not that nothing was found ("fallback").
     """
 
     considered: DraftTree
@@ -41,6 +42,7 @@ class Draft(NamedTuple):
     passes_ms: Sequence[float] = ()
     rank_of: Callable[[int, int], int | None] | None = None
     extra: dict[str, Any] | None = None
+    read_extra: Callable[[], dict[str, Any]] | None = None
     plain_reason: str | None = None
 
     def kept_rows(self) -> list[int]:

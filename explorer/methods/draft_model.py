@@ -24,6 +24,7 @@ from explorer.verify import Verdict
 if TYPE_CHECKING:
     from explorer.target import Target, TargetOutput
 
+_NUM_SHOWN = 8  # favourites of each of the draft model's distributions that the record keeps
 _ROOM = 256  # cache rows beyond the prompt that the first allocation leaves; more are made when needed
 
 
@@ -92,6 +93,7 @@ class DraftModel(Method):
             dist_rows=range(len(dists)),
             passes_ms=passes_ms,
             rank_of=rank_of,
+            read_extra=lambda: {"draft_tops": _favourites(dists or [row.float().softmax(dim=-1) for row in rows])},
             plain_reason="fallback" if not rows else None,
         )
 
@@ -122,3 +124,9 @@ class DraftModel(Method):
         token = self._sampler.draw(dist)
         dists.append(functional.pad(dist, (0, self.target.vocab_size - self._num_ids)))
         return token, float(dist[token])
+
+
+def _favourites(dists: Sequence[Tensor]) -> list[list[tuple[int, float]]]:
+    """The likeliest tokens of each distribution, with their probabilities as the drafter used them."""
+    tops = [dist.topk(min(_NUM_SHOWN, len(dist))) for dist in dists]
+    return [list(zip(top.indices.tolist(), top.values.tolist(), strict=True)) for top in tops]

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 import gradio as gr
 
-from explorer.errors import ExplorerError, TraceError
+from explorer.errors import ExplorerError, LimitError, TraceError
 from explorer.runner_events import BaselineProgress, Event, Finished, Notice, RunRequest, Started, Stepped
 from explorer.trace import Trace
 from explorer.ui.context import Choices, Context
@@ -80,12 +80,23 @@ def play(context: Context, live: Live) -> Generator[Screen, None, None]:
                 if isinstance(event, Finished):
                     yield Screen(plot=figure_update(summary_figure(event.trace)))
     except ExplorerError as error:
-        yield _failed(context, live, str(error))
+        yield _failed(context, live, str(error), "cancelled" if isinstance(error, LimitError) else "error")
     except Exception:  # the page's last boundary: the log gets the bug, the visitor a page that goes on
         LOG.exception("a run of %s failed", live.choices.method.name)
         yield _failed(context, live, UNEXPECTED)
     finally:  # also when Stop or a closed tab ends this generator: the runner's own is closed by now
         context.store.cancel(live.run_id)
+
+
+def run_for_visitor(
+    context: Context, request: gr.Request, handler: Callable[..., Iterator[Screen]], *values: Any
+) -> Iterator[Screen]:
+    """``handler`` for one visitor, who may have a few runs waiting or running, so that the line is everybody's."""
+    try:
+        with context.visitors.admit(request.session_hash):
+            yield from handler(context, *values)
+    except LimitError as error:
+        yield idle("error", str(error))
 
 
 def after_stop(context: Context, viewer: Any) -> Screen:
@@ -189,9 +200,9 @@ def _finish(context: Context, live: Live, trace: Trace) -> Screen:
     return idle("done", text)._replace(viewer=_next_version(context, live))
 
 
-def _failed(context: Context, live: Live, text: str) -> Screen:
+def _failed(context: Context, live: Live, text: str, stop: str = "error") -> Screen:
     live.error = text
-    context.store.cancel(live.run_id, "error")
+    context.store.cancel(live.run_id, stop)
     return idle("error", text)._replace(viewer=_next_version(context, live))
 
 

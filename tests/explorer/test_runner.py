@@ -12,7 +12,7 @@ from explorer.engine import Decoding
 from explorer.errors import CheckpointError, DeviceError, PromptError
 from explorer.metrics import compute_stats
 from explorer.runner import Runner
-from explorer.runner_events import BaselineProgress, Finished, RunRequest, Started, Status, Stepped, drain
+from explorer.runner_events import BaselineProgress, DeviceState, Finished, RunRequest, Started, Status, Stepped, drain
 from explorer.text import decode
 from explorer.trace import Output, from_json, to_json
 from explorer.trace_check import check_trace
@@ -221,7 +221,9 @@ def test_runs_wait_for_each_other_in_order(runner):
     first = runner.run(request())
     next(first)
     second, third = runner.run(request()), runner.run(request())
-    assert next(second) == Status("waiting for the device: 1 ahead")
+    waits = next(second)
+    assert (waits, waits.num_ahead) == (Status("waiting for the device: 1 ahead"), 1)
+    assert runner.state() == DeviceState(is_loaded=True, is_busy=True, num_waiting=1)
     assert next(third) == Status("waiting for the device: 2 ahead")
     second.close()
     assert next(third) == Status("waiting for the device: 1 ahead")

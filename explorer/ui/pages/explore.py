@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -224,8 +224,13 @@ def _wire_start(
         trigger_mode="once",
         **PRIVATE,
     )
+
+    def start(request: gr.Request, *values: Any) -> Iterator[Screen]:
+        yield from handlers.run_for_visitor(context, request, handler, *values)
+
+    start.__name__ = handler.__name__  # Gradio reads the name
     started = announced.then(
-        _bind(handler, context),
+        start,
         inputs,
         screen,
         concurrency_limit=MAX_IN_LINE,
