@@ -32,6 +32,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.compare": 0,
     "explorer.counterfactual": 0,
     "explorer.drafting": 0,
+    "explorer.lessons": 0,
     "explorer.microsteps": 0,
     "explorer.misses": 0,
     "explorer.moments": 0,
