@@ -13,6 +13,9 @@ function mountViewer(adapter) {
     toggleOrder: () => store.set({ order: store.order === "tree" ? "engine" : "tree" }),
     toggleGhosts: () => store.set({ ghosts: !store.ghosts }),
     toggleFold: () => store.set({ fold: !tree.isFolding(), unfolded: new Set() }),
+    hasLessons: Boolean(adapter.lesson),
+    toggleLessons: () => lessons.toggle(),
+    moveLesson: (by) => lessons.move(by),
     toggleHelp: () => { keys.sheet.hidden = !keys.sheet.hidden; },
     toggleFull: () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen().catch(() => {})),
     escape: () => { keys.sheet.hidden = true; store.set({ pin: null, hover: null }); },
@@ -27,22 +30,24 @@ function mountViewer(adapter) {
   const strip = createStrip(store);
   const transport = createTransport(store, actions);
   const keys = createKeys(store, actions);
-  const panes = createSwitch(store, "pane", "Beside the tree", [mask]);
+  const histogram = createHistogram(store);
+  const panes = createSwitch(store, "pane", "Beside the tree", [mask, histogram]);
   const stepView = {
     name: "step", label: "Step", help: "One step: its tree, its mask, its nodes (1)",
     element: el("div", { class: "dtx-main" },
       el("section", { class: "dtx-treebox", "aria-label": "Draft tree" }, tree.element),
-      el("div", { class: "dtx-side" }, panes.bar, mask.element), card.element),
+      el("div", { class: "dtx-side" }, panes.bar, mask.element, histogram.element), card.element),
     draw: drawStep,
   };
   const views = createSwitch(store, "view", "Views", [stepView]);
-  const numbers = createNumbers(store, views.bar);
+  const lessons = createLessons(adapter, store, root, refresh);
+  const numbers = createNumbers(store, el("div", { class: "dtx-tabs" }, lessons.opener, views.bar));
   const caption = el("p", { class: "dtx-caption" });
   const spoken = el("p", { class: "dtx-spoken", "aria-live": "polite" });
 
-  fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-body" }, numbers.element,
-    legend.element, stepView.element,
-    caption, transport.element, strip.element, spoken, keys.sheet));
+  const stage = el("div", { class: "dtx-body" }, numbers.element, legend.element, stepView.element,
+    caption, transport.element, strip.element, spoken, keys.sheet);
+  fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-layout" }, lessons.element, el("div", { class: "dtx-stage" }, stage)));
   if (adapter.scheme) root.setAttribute("data-scheme", adapter.scheme);
 
   function drawStep() {
@@ -102,7 +107,7 @@ function mountViewer(adapter) {
     if (has("header", "facts")) numbers.draw();
     if (has("header")) strip.draw();
     if (has("steps")) { strip.append(); transport.draw(); }
-    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights")) drawView();
+    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights", "demo")) drawView();
     else if (has("hover", "pin")) drawLinks();
     if (has("order")) mask.reorder();
     if (has("playing", "speed", "done", "follow")) transport.mark();

@@ -20,6 +20,7 @@ function createStore() {
     id: null, header: null, facts: [], vocab: new Map(), steps: [], done: false, message: "",
     at: 0, hover: null, pin: null, follow: true, playing: false, speed: 1,
     ghosts: false, fold: null, unfolded: new Set(), order: "tree", view: "step", pane: "mask", insights: 0,
+    lesson: null, demo: null,
     onChange(listener) { listeners.push(listener); },
     set(patch) {
       const changed = new Set(Object.keys(patch).filter((key) => patch[key] !== store[key]));

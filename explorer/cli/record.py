@@ -87,6 +87,7 @@ def _entry(item: dict[str, Any], trace: Trace) -> dict[str, Any]:
         "prompt": trace.prompt.text,
         "target": trace.target.name,
         "drafter": trace.drafter.name if trace.drafter else None,
+        "output_equal": trace.baseline.output_equal if trace.baseline else None,
         "dtype": trace.target.dtype,
         "device": f"{trace.target.device_name} ({trace.target.device})",
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),

@@ -82,7 +82,7 @@ def acceptance_demo(trace: Trace, step: Step) -> Demo:
         expected_distance=_expected_distance(probs, NUM_DRAWS),
         num_draws=NUM_DRAWS,
         seed=SEED,
-        sentences=_sentences(trace, step, siblings, probs, tokens[typical]),
+        sentences=_sentences(trace, step, siblings, probs, (tokens[typical], probs[typical])),
     )
 
 
@@ -125,20 +125,15 @@ def _expected_distance(probs: list[float], num_draws: int) -> float:
     return math.fsum(math.sqrt(2 * p * (1 - p) / (math.pi * num_draws)) for p in probs) / 2
 
 
-def _sentences(trace: Trace, step: Step, siblings: list[Sibling], probs: list[float], token: int) -> list[str]:
+def _sentences(
+    trace: Trace, step: Step, siblings: list[Sibling], probs: list[float], written: tuple[int, float]
+) -> list[str]:
     """What is drawn here, and what each rule does with it."""
     covered = math.fsum(probs[sibling.index] for sibling in siblings)
+    token, prob = written
     own = quote(trace.vocab, token)
     return [
         f"After {quote(trace.vocab, step.tree.token[0])}: {plural(len(siblings), 'drafted token')}, which the target "
         f"gives {percent(covered)} together.",
-        f"Typical acceptance writes {own} every time, though the target would only in {percent(probs_of(step, token))}.",
+        f"Typical acceptance writes {own} every time, the target alone in {percent(prob)} of all cases.",
     ]
-
-
-def probs_of(step: Step, token: int) -> float | None:
-    """The target's probability of a token right after the root, where the record has it."""
-    top = dict(step.tree.target_top[0] or [])
-    return top.get(token) or next(
-        (draw.prob for draw in draws_after(step, 0) if step.tree.token[draw.row] == token), None
-    )

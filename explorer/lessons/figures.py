@@ -6,15 +6,13 @@ In a text ``{tau}`` is a figure of the stop's own recording, ``{tau@NAME}`` one 
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from explorer.errors import TraceError
 from explorer.insight import depths, miss_clause, percent, plural, quote, quoted
 from explorer.lessons.steps import depth, draws_after, find_step, num_choices
-from explorer.race import speed_sentence
 from explorer.trace import Step, Trace
 
 PLACEHOLDER = re.compile(r"\{([a-z0-9_]+)(?:@([\w.-]+))?(?::([a-z_]+))?\}")
@@ -22,14 +20,11 @@ PLACEHOLDER = re.compile(r"\{([a-z0-9_]+)(?:@([\w.-]+))?(?::([a-z_]+))?\}")
 
 @dataclass(frozen=True)
 class Recordings:
-    """What figures are computed from: all names, and what reads one of them."""
+    """What figures are computed from: the recordings' names with whether each one's output equals plain decoding (None
+    where it was not compared), and what reads one of them."""
 
-    names: tuple[str, ...]
+    equal: Mapping[str, bool | None]
     read: Callable[[str], Trace]
-
-    def all(self) -> Iterable[Trace]:
-        """Every recording, in order."""
-        return map(self.read, self.names)
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ def _figure(match: re.Match[str], scene: Scene) -> str:
     if name not in FIGURES:
         raise TraceError(f"no figure is called {name!r}; there are {', '.join(FIGURES)}")
     if other is not None:
-        if other not in scene.recordings.names:
+        if other not in scene.recordings.equal:
             raise TraceError(f"{match[0]} needs the recording {other!r}, which is not here")
         trace = scene.recordings.read(other)
         scene = Scene(trace, find_step(trace, rule or "first"), scene.recordings)
@@ -136,10 +131,6 @@ def _num_cells(scene: Scene) -> str:
     return str(sum(depths(scene.step.tree.parent)) + len(scene.step.tree))
 
 
-def _greedy(scene: Scene) -> list[Trace]:
-    return [trace for trace in scene.recordings.all() if trace.sampling.acceptance == "greedy" and trace.baseline]
-
-
 def _threshold(scene: Scene) -> str | None:
     tests = [draw.threshold for draw in scene.step.draws if draw.threshold is not None]
     return percent(tests[0]) if tests else None
@@ -153,17 +144,6 @@ def _uncommon_share(scene: Scene) -> str | None:
 
 def _num_tests(accepted: bool) -> Callable[[Scene], str]:
     return lambda scene: str(sum(draw.accepted is accepted for draw in draws_after(scene.step, 0)))
-
-
-def _covered(scene: Scene) -> str | None:
-    """What the target gives the root's children altogether: the chance that one of them is accepted."""
-    tree = scene.step.tree
-    found = [
-        prob
-        for parent, role, prob in zip(tree.parent, tree.role, tree.target_prob, strict=True)
-        if parent == 0 and role == "draft" and prob is not None
-    ]
-    return percent(math.fsum(found)) if found else None
 
 
 def _drafter(read: Callable[[Trace], int]) -> Callable[[Scene], str | None]:
@@ -204,35 +184,28 @@ FIGURES: dict[str, Callable[[Scene], str | None]] = {
     "num_rejected": _total("rejected"),
     "num_unreachable": _total("unreachable"),
     "rejected_siblings": _rejected_siblings,
-    "num_output": lambda scene: str(len(scene.trace.output.token_ids)),
     "by_depth": _by_depth,
     "at_depth_1": _at_depth(1),
     "at_depth_2": _at_depth(2),
     "step_cost": _cost(lambda step: step.ms.total),
     "verify_cost": _cost(lambda step: step.ms.verify),
     "draft_cost": _cost(lambda step: sum(step.ms.draft)),
-    "speed_sentence": lambda scene: speed_sentence(scene.trace),
     "drafter_params": _drafter(lambda trace: trace.drafter.num_parameters if trace.drafter else 0),
     "target_params": lambda scene: _millions(scene.trace.target.num_parameters),
-    "target_name": lambda scene: scene.trace.target.name,
     "shapes": _shapes,
     "drafter_share": _drafter_share,
     "uncommon_share": _uncommon_share,
     # of all recordings
-    "num_greedy": lambda scene: str(len(_greedy(scene))),
-    "num_equal": lambda scene: str(sum(bool(t.baseline and t.baseline.output_equal) for t in _greedy(scene))),
+    "num_greedy": lambda scene: str(sum(equal is not None for equal in scene.recordings.equal.values())),
+    "num_equal": lambda scene: str(sum(equal is True for equal in scene.recordings.equal.values())),
     # of the step
-    "step": lambda scene: str(scene.step.index + 1),
     "step_rows": lambda scene: str(len(scene.step.tree)),
     "drafted": lambda scene: str(scene.step.num_drafted),
-    "pruned": lambda scene: str(scene.step.num_pruned),
     "accepted": lambda scene: str(scene.step.num_accepted),
     "gained": lambda scene: str(len(scene.step.path)),
-    "accepted_tokens": lambda scene: plural(scene.step.num_accepted, "token"),
     "considered": lambda scene: str(scene.step.num_drafted + scene.step.num_pruned),
     "choices_counted": lambda scene: plural(num_choices(scene.step), "choice"),
     "levels": lambda scene: str(depth(scene.step)),
-    "choices": lambda scene: str(num_choices(scene.step)),
     "prefix": lambda scene: str(scene.step.prefix_len),
     "cells": _num_cells,
     "all_cells": lambda scene: str(len(scene.step.tree) ** 2),
@@ -243,7 +216,6 @@ FIGURES: dict[str, Callable[[Scene], str | None]] = {
     "own_clause": lambda scene: miss_clause(scene.step),
     "root_favourite": _root_favourite,
     "first_guess": _first_guess,
-    "covered": _covered,
     "threshold": _threshold,
     "tests_failed": _num_tests(False),
 }

@@ -47,9 +47,7 @@ def _first(steps: Iterable[Step], is_wanted: Callable[[Step], bool]) -> Step | N
 
 def num_choices(step: Step) -> int:
     """Drafted children of the root."""
-    return sum(
-        parent == 0 and role == "draft" for parent, role in zip(step.tree.parent, step.tree.role, strict=True)
-    )
+    return sum(parent == 0 and role == "draft" for parent, role in zip(step.tree.parent, step.tree.role, strict=True))
 
 
 def depth(step: Step) -> int:
@@ -63,12 +61,12 @@ def _num_branches(step: Step) -> int:
     return sum(parents.count(row) > 1 for row in set(parents) if row >= 0)
 
 
-def _next_choice(step: Step) -> int:
-    """Place of the first accepted row among its siblings, 0 where nothing was accepted."""
+def _is_second_choice(step: Step) -> bool:
+    """The first accepted token has a sibling that the drafter held for likelier."""
     if not step.num_accepted:
-        return 0
-    siblings = [row for row, parent in enumerate(step.tree.parent) if parent == 0]
-    return siblings.index(step.path[1])
+        return False
+    probs = [prob or 0 for parent, prob in zip(step.tree.parent, step.tree.draft_prob, strict=True) if parent == 0]
+    return (step.tree.draft_prob[step.path[1]] or 0) < max(probs)
 
 
 def _root_confidence(step: Step) -> float:
@@ -96,14 +94,8 @@ def _num_likely_choices(step: Step) -> int:
 STEP_RULES: dict[str, Callable[[list[Step]], Step | None]] = {
     "first": lambda steps: _first(steps, lambda _: True),
     "most_accepted": lambda steps: _best(steps, lambda step: (step.num_accepted, step.next_prob or 0)),
-    "whole_path": lambda steps: _best(
-        (step for step in steps if step.next_kind == "bonus" and step.num_accepted), lambda step: (step.num_accepted,)
-    ),
     "none_accepted": lambda steps: _first(steps, lambda step: step.num_accepted == 0 and num_choices(step) > 1),
-    "partly_accepted": lambda steps: _first(steps, lambda step: 0 < step.num_accepted and step.next_kind != "bonus"),
-    "second_choice_accepted": lambda steps: _best(
-        (step for step in steps if _next_choice(step)), lambda step: (step.num_accepted,)
-    ),
+    "second_choice_accepted": lambda steps: _best(filter(_is_second_choice, steps), lambda step: (step.num_accepted,)),
     "deepest": lambda steps: _best(steps, lambda step: (depth(step), -num_choices(step), step.num_accepted)),
     "widest": lambda steps: _best(steps, lambda step: (-depth(step), num_choices(step), -_root_confidence(step))),
     "bushiest": lambda steps: _best(steps, lambda step: (_num_branches(step), step.num_accepted)),
@@ -124,10 +116,6 @@ STEP_RULES: dict[str, Callable[[list[Step]], Step | None]] = {
 }
 
 
-def _first_in_state(state: str) -> Callable[[Step], int | None]:
-    return lambda step: next((row for row, each in enumerate(step.tree.state) if each == state), None)
-
-
 def _pruned_wanted(step: Step) -> int | None:
     """The ghost that is the target's own token where the walk ended."""
     pairs = zip(step.ghosts.parent, step.ghosts.token, strict=True)
@@ -145,8 +133,9 @@ NODE_RULES: dict[str, Callable[[Step], int | None]] = {
     "own": lambda step: len(step.tree) + len(step.ghosts),
     "first_accepted": lambda step: step.path[1] if step.num_accepted else None,
     "last_accepted": lambda step: step.path[-1] if step.num_accepted else None,
-    "first_rejected": _first_in_state("rejected"),
-    "first_unreachable": _first_in_state("unreachable"),
+    "first_rejected": lambda step: next(
+        (row for row, state in enumerate(step.tree.state) if state == "rejected"), None
+    ),
     "deepest": _deepest_row,
     "pruned_wanted": _pruned_wanted,
 }

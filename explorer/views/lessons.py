@@ -8,7 +8,7 @@ is offered where all recordings that it shows are there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from explorer.codec import encode
@@ -31,10 +31,9 @@ def offered_lessons(names: Iterable[str]) -> list[Lesson]:
     return [lesson for lesson in load_lessons() if lesson.traces <= known]
 
 
-def stop_view(names: Iterable[str], read: Callable[[str], Trace], lesson: int, stop: int) -> dict[str, Any]:
+def stop_view(recordings: Recordings, lesson: int, stop: int) -> dict[str, Any]:
     """One stop, resolved against recordings. Raises TraceError where it does not exist or they do not fit it."""
-    recordings = Recordings(tuple(names), read)
-    lessons = offered_lessons(recordings.names)
+    lessons = offered_lessons(recordings.equal)
     if not lessons:
         raise TraceError("There are no lessons here: their recordings are missing.")
     if not 0 <= lesson < len(lessons) or not 0 <= stop < len(lessons[lesson].stops):

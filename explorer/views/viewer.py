@@ -37,6 +37,8 @@ JS_FILES = (
     "mask.js",
     "strip.js",
     "card.js",
+    "histogram.js",
+    "lesson.js",
     "numbers.js",
     "transport.js",
     "keys.js",

@@ -111,6 +111,7 @@ def test_each_committed_recording_is_a_real_run(name: str) -> None:
     assert (trace.drafter.name if trace.drafter else None) == entry["drafter"]
     assert trace.stats.mean_acceptance_length > 1
     assert trace.baseline is not None
+    assert entry["output_equal"] == trace.baseline.output_equal
     if trace.sampling.acceptance != "greedy":
         assert trace.baseline.output_equal is None
         return
