@@ -40,6 +40,7 @@ function createLessons(adapter, store, root, refresh) {
     }
     if (!store.lesson || store.lesson.lesson !== lesson || store.lesson.stop !== number) return;
     column.setAttribute("aria-busy", "false");
+    if (answer.error && !stop && lesson + number > 0) { go(0, 0); return; } // an old link to a stop that is no more
     if (answer.error) { fill(body, el("p", { class: "dtx-lesson-error" }, answer.error)); return; }
     stop = answer;
     last = { lesson, stop: number };
@@ -138,7 +139,7 @@ function createLessons(adapter, store, root, refresh) {
 
   store.onChange((changed) => {
     if (["id", "header", "steps"].some((name) => changed.has(name))) settle();
-    if (changed.has("header") || changed.has("facts")) point();
+    if (changed.has("header") || changed.has("facts")) queueMicrotask(point); // once the numbers are drawn anew
     opener.setAttribute("aria-pressed", String(store.lesson !== null));
   });
   if (adapter.lesson && adapter.firstLesson) go(adapter.firstLesson.lesson, adapter.firstLesson.stop);
