@@ -7,12 +7,16 @@ Standard library only. A stop never names a step by its number, because recordin
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from explorer.codec import decode
 from explorer.config import repo_path
 from explorer.errors import TraceError
+
+
+_ELSEWHERE = re.compile(r"\{[a-z0-9_]+@([\w.-]+)")  # the recording in a placeholder of explorer.lessons.figures
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,8 @@ class Lesson:
 
     @property
     def traces(self) -> set[str]:
-        """The recordings whose steps are shown; figures may need others."""
-        return {stop.trace for stop in self.stops}.union(*(stop.others for stop in self.stops))
+        """All recordings that are shown or that figures are taken from."""
+        return set().union(*({stop.trace, *stop.others, *_ELSEWHERE.findall(str(stop))} for stop in self.stops))
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,9 @@ def test_a_lesson_without_its_recordings_is_not_offered() -> None:
     assert offered_lessons([]) == []
     some = [name for name in RECORDED if "typical" not in name]
     assert "Lossless acceptance" not in [lesson.title for lesson in offered_lessons(some)]
+    only = ["medusa-maths", "medusa-code", "medusa-code-64"]
+    assert offered_lessons(only) == [], "what its figures are taken from must be there as well"
+    assert [lesson.title for lesson in offered_lessons([*only, "eagle2-code"])][1] == "Medusa and its static tree"
 
 
 @pytest.mark.parametrize("place", [(-1, 0), (0, -1), (7, 0), (0, 99)])
