@@ -15,7 +15,6 @@ from explorer.codec import decode
 from explorer.config import repo_path
 from explorer.errors import TraceError
 
-
 _ELSEWHERE = re.compile(r"\{[a-z0-9_]+@([\w.-]+)")  # the recording in a placeholder of explorer.lessons.figures
 
 
