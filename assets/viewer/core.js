@@ -15,6 +15,9 @@ function mountViewer(adapter) {
     toggleOrder: () => store.set({ order: store.order === "tree" ? "engine" : "tree" }),
     toggleGhosts: () => store.set({ ghosts: !store.ghosts }),
     toggleFold: () => store.set({ fold: !tree.isFolding(), unfolded: new Set() }),
+    hasLessons: Boolean(adapter.lesson),
+    toggleLessons: () => lessons.toggle(),
+    moveLesson: (by) => lessons.move(by),
     toggleHelp: () => { keys.sheet.hidden = !keys.sheet.hidden; },
     toggleFull: () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen().catch(() => {})),
     escape: () => { keys.sheet.hidden = true; store.set({ pin: null, hover: null, lit: null, column: null }); },
@@ -33,7 +36,7 @@ function mountViewer(adapter) {
   const transport = createTransport(store, actions);
   const keys = createKeys(store, actions);
   const cuts = createCutsPane(store, insights, tree);
-  const panes = createSwitch(store, "pane", "Beside the tree", [mask, createPanelPane(store, insights), cuts]);
+  const panes = createSwitch(store, "pane", "Beside the tree", [mask, createPanelPane(store, insights), cuts, createHistogram(store)]);
   const wide = button("dtx-tool dtx-wide", "More room for this, less for the tree (w)", () => store.set({ wide: !store.wide }), icon(WIDE_ICON));
   panes.bar.append(wide);
   const stepView = {
@@ -49,13 +52,15 @@ function mountViewer(adapter) {
       isOffered: () => !adapter.isAlone },
     { name: "diff", label: "Difference", help: "Difference: two runs aligned, gain and loss per step (5)", ...createDiff(store, insights, chooser),
       isOffered: () => !adapter.isAlone }]);
-  const numbers = createNumbers(store, views.bar);
+  const lessons = createLessons(adapter, store, root, refresh);
+  const numbers = createNumbers(store, el("div", { class: "dtx-tabs" }, lessons.opener, views.bar));
   const caption = el("p", { class: "dtx-caption" });
   const spoken = el("p", { class: "dtx-spoken", "aria-live": "polite" });
 
-  fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-body" }, numbers.element,
+  const stage = el("div", { class: "dtx-body" }, numbers.element,
     el("div", { class: "dtx-legendrow" }, legend.element, chooser.element), ...views.elements,
-    caption, transport.element, strip.element, spoken, keys.sheet));
+    caption, transport.element, strip.element, spoken, keys.sheet);
+  fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-layout" }, lessons.element, el("div", { class: "dtx-stage" }, stage)));
   if (adapter.scheme) root.setAttribute("data-scheme", adapter.scheme);
 
   function drawStep() {
@@ -126,7 +131,7 @@ function mountViewer(adapter) {
     if (has("header")) strip.draw();
     if (has("steps")) { strip.append(); transport.draw(); }
     if (has("view", "insights", "id", "done")) chooser.settle();
-    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights", "wide", "cut", "others", "own")) drawView();
+    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights", "wide", "cut", "others", "own", "demo")) drawView();
     else if (has("hover", "pin", "lit", "column")) drawLinks();
     if (has("order")) mask.reorder();
     if (has("playing", "speed", "done", "follow")) transport.mark();

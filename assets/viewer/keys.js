@@ -20,6 +20,11 @@ function createKeys(store, actions) {
     { keys: ["m"], shown: "m", does: "mask: depth-first or engine order", run: actions.toggleOrder },
     { keys: ["g"], shown: "g", does: "pruned nodes on or off", run: actions.toggleGhosts },
     { keys: ["b"], shown: "b", does: "fold branches that were not reached", run: actions.toggleFold },
+    ...(actions.hasLessons ? [
+      { keys: ["l"], shown: "l", does: "lessons on or off", run: actions.toggleLessons },
+      { keys: ["n"], shown: "n", does: "next stop of a lesson; with Shift the one before", run: () => actions.moveLesson(1) },
+      { keys: ["N"], run: () => actions.moveLesson(-1) },
+    ] : []),
     { keys: ["f"], shown: "f", does: "full screen", run: actions.toggleFull },
     { keys: ["Escape"], shown: "Esc", does: "clear the selection, close this sheet", run: actions.escape },
     { keys: ["?"], shown: "?", does: "this sheet", run: actions.toggleHelp },

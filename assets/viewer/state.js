@@ -21,6 +21,7 @@ function createStore() {
     at: 0, hover: null, pin: null, follow: true, playing: false, speed: 1,
     ghosts: false, fold: null, unfolded: new Set(), order: "tree", view: "step", pane: "mask", insights: 0,
     column: null, lit: null, wide: false, cut: { rows: null, depth: null }, others: [], own: [],
+    lesson: null, demo: null,
     onChange(listener) { listeners.push(listener); },
     set(patch) {
       const changed = new Set(Object.keys(patch).filter((key) => patch[key] !== store[key]));

@@ -15,10 +15,12 @@ import gradio as gr
 
 from explorer.codec import encode
 from explorer.errors import ExplorerError, TraceError
+from explorer.lessons.figures import Recordings
 from explorer.trace import Trace, to_json
 from explorer.ui.comparable import comparable_runs
 from explorer.ui.store import TraceStore
 from explorer.views.insights import compare_insight, diff_insight, race_insight, run_insight, step_insight
+from explorer.views.lessons import offered_lessons, stop_view
 from explorer.views.viewer import SHELL, view_payload, viewer_js
 
 MAX_PAYLOAD_CHARS = 1000
@@ -42,7 +44,9 @@ document.querySelector('#viewer').addEventListener('%s', async () => {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 });
+let lesson = null;
 function showAddress(step) {
+  if (lesson) return;
   const {id, recorded} = currentHandle();
   const address = new URL(window.location.href);
   for (const [name, value] of [['trace', id], ['step', step]]) {
@@ -53,6 +57,18 @@ function showAddress(step) {
   try { window.history.replaceState(null, '', address); } catch (error) { return; }
 }
 element.addEventListener('step_select', (event) => showAddress(event.detail.step));
+// While a lesson runs, its stop is the address, and what belongs to the page's own run is out of sight.
+element.addEventListener('lesson_select', (event) => {
+  lesson = event.detail.lesson === null ? null : event.detail;
+  document.body.classList.toggle('in-lesson', lesson !== null);
+  const address = new URL(window.location.href);
+  for (const name of ['trace', 'step', 'lesson', 'stop']) address.searchParams.delete(name);
+  if (lesson) {
+    address.searchParams.set('lesson', lesson.lesson + 1);
+    address.searchParams.set('stop', lesson.stop + 1);
+  }
+  try { window.history.replaceState(null, '', address); } catch (error) { return; }
+});
 watch('value', () => { if (!currentHandle().recorded) showAddress(0); });
 """
 
@@ -98,12 +114,17 @@ def trace_viewer(store: TraceStore, value: str | None = None, **kwargs: Any) -> 
     def get_insight(payload: Any) -> str:
         return answer_insight(store, payload)
 
+    def get_lesson(payload: Any) -> str:
+        return answer_lesson(store, payload)
+
+    has_lessons = bool(offered_lessons(item.name for item in store.library))
+
     return gr.HTML(
         value,
-        html_template=SHELL,
+        html_template=SHELL.replace("<div", '<div data-lessons="1"', 1) if has_lessons else SHELL,
         js_on_load=viewer_js() + _PAGE_JS % DOWNLOAD_EVENT,
         apply_default_css=False,
-        server_functions=[get_view, get_trace, get_insight],
+        server_functions=[get_view, get_trace, get_insight, get_lesson],
         **kwargs,
     )
 
@@ -170,6 +191,17 @@ def answer_insight(store: TraceStore, payload: object) -> str:
             return _json(encode(comparable_runs(store, request.trace_ids[0], request.trace_ids[1:])))
         traces = [store.get(trace_id)[0] for trace_id in request.trace_ids]
         return _json(INSIGHTS[request.kind][2](traces, request.step))
+    except ExplorerError as error:
+        return _error(error)
+
+
+def answer_lesson(store: TraceStore, payload: object) -> str:
+    """A stop of a lesson, as explorer.views.lessons describes it, for ``{"lesson": number, "stop": number}`` from 0."""
+    try:
+        raw = _read_object(payload)
+        place = _number(raw.get("lesson"), "lesson"), _number(raw.get("stop"), "stop")
+        equal = {item.name: item.output_equal for item in store.library}
+        return _json(stop_view(Recordings(equal, store.library.trace), *place))
     except ExplorerError as error:
         return _error(error)
 

@@ -45,6 +45,8 @@ JS_FILES = (
     "run.js",
     "strip.js",
     "card.js",
+    "histogram.js",
+    "lesson.js",
     "numbers.js",
     "transport.js",
     "keys.js",

@@ -46,6 +46,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.counterfactual": 0,
     "explorer.drafting": 0,
     "explorer.fallback": 0,
+    "explorer.lessons": 0,
     "explorer.microsteps": 0,
     "explorer.misses": 0,
     "explorer.moments": 0,
