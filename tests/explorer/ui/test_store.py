@@ -116,7 +116,7 @@ def test_bytes_follow_steps_ends_and_cancelling() -> None:
     start = store.num_bytes
     for step in trace.steps:
         store.append(run_id, Stepped(step, {}))
-    assert store.num_bytes == start + sum(memory_of(step) for step in trace.steps)
+    assert store.num_bytes == start + sum(memory_of(step) + memory_of({}) for step in trace.steps)
     store.finish(run_id, trace)
     assert store.num_bytes == memory_of(trace)
     other = store.open(replace(trace, steps=[]))
