@@ -209,7 +209,7 @@ def _read_manifest(folder: Path) -> list[Recording]:
         return []
     try:
         return [_recording(entry, folder) for entry in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TraceError(f"the manifest {path} cannot be read: {error!r}") from error
 
 
