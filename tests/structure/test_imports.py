@@ -36,6 +36,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.misses": 0,
     "explorer.moments": 0,
     "explorer.panels": 0,
+    "explorer.quiz": 0,
     "explorer.race": 0,
     "explorer.side_by_side": 0,
     "explorer.static_tree": 0,
