@@ -32,6 +32,7 @@ JS_FILES = (
     "dom.js",
     "state.js",
     "insights.js",
+    "moments.js",
     "views.js",
     "tree.js",
     "mask.js",
@@ -39,6 +40,7 @@ JS_FILES = (
     "card.js",
     "numbers.js",
     "transport.js",
+    "momentbar.js",
     "keys.js",
     "core.js",
 )
