@@ -196,7 +196,7 @@ function mountViewer(adapter) {
     else quitter.abort();
   }, { signal: quitter.signal });
   adapter.onChange(refresh);
-  if (adapter.isPresented) store.set({ present: true });
+  if (adapter.isPresented) queueMicrotask(() => store.set({ present: true })); // when the host has its listeners
   const ready = refresh();
   return { store, refresh, ready };
 }

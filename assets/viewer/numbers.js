@@ -56,6 +56,7 @@ function createLegend(store, moments, onGhosts, onFold, isFolding) {
     pruned.textContent = "pruned " + (board ? prunedNow(board, total) : store.ghosts && drawn < total ? drawn + " of " + total : total);
     ghostButton.setAttribute("aria-pressed", String(store.ghosts));
     ghostButton.disabled = !drawn || board !== null;
+    foldButton.hidden = board !== null;
     foldButton.setAttribute("aria-pressed", String(isFolding()));
   }
 

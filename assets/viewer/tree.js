@@ -11,7 +11,7 @@ function createTree(store, moments, onResize) {
   const nodes = svg("g", { class: "dtx-nodes" });
   const canvas = svg("svg", { class: "dtx-tree", role: "tree", "aria-label": "Draft tree of this step" }, edges, nodes);
   const empty = el("p", { class: "dtx-empty" });
-  const more = button("dtx-moreswitch", "What does not fit here (b shows all of it)", () => store.set({ fold: false }));
+  const more = button("dtx-moreswitch", "Drafted nodes that do not fit here: show all", () => store.set({ fold: false }));
   const box = el("div", { class: "dtx-canvas" }, canvas, empty);
   const frame = el("div", { class: "dtx-treeframe" }, box, more);
   let groups = [], wires = [], focusable = 0, shape = null, board = null, sizes = USUAL, size = { width: 640, height: 420 };
@@ -81,15 +81,16 @@ function createTree(store, moments, onResize) {
     canvas.setAttribute("height", sizes.head + MARGIN + shape.view.numRows * shape.rowHeight);
     canvas.style.fontSize = shape.fontSize + "px";
     canvas.classList.toggle("is-staged", board !== null);
-    canvas.classList.toggle("is-ringing", board !== null && RINGED.includes(board.kind));
+    canvas.classList.toggle("is-dimming", board !== null && board.kind !== "prune" && !moments.isAsking());
+    canvas.classList.toggle("is-ringing", board !== null && RINGED.includes(board.kind) && !moments.isAsking());
     const shown = [];
     for (let node = 0; node < model.count; node += 1) if (shape.view.isShown[node] && stateOf(model, node)) shown.push(node);
     for (const node of shown) if (node) wires[node] = drawEdge(step, model, node);
     for (const node of shown) groups[node] = drawNode(step, model, node);
     const isStrong = (node) => stateOf(model, node) === "accepted" || node === model.own;
     const drawn = shown.filter((node) => node);
-    fill(edges, ...drawn.filter((n) => !isStrong(n)).map((n) => wires[n]), ...drawn.filter(isStrong).map((n) => wires[n]));
-    fill(nodes, board && board.kind === "verify" ? drawPass(model, shown) : null, ...shape.lefts.map((left, col) => drawHead(step, left, col)), ...shown.map((node) => groups[node]));
+    fill(edges, board && board.kind === "verify" ? drawPass(model, shown) : null, ...drawn.filter((n) => !isStrong(n)).map((n) => wires[n]), ...drawn.filter(isStrong).map((n) => wires[n]));
+    fill(nodes, ...shape.lefts.map((left, col) => drawHead(step, left, col)), ...shown.map((node) => groups[node]));
     groups[0].setAttribute("tabindex", "0");
     if (hadFocus) groups[0].focus({ preventScroll: true });
     countMore(model);
@@ -99,7 +100,7 @@ function createTree(store, moments, onResize) {
   function countMore(model) {
     const count = shape.view.hidden.filter((node) => stateOf(model, node)).length;
     more.hidden = !count;
-    more.textContent = "+" + count + " more drafted";
+    more.textContent = "+" + count + " more";
   }
 
   function x(model, node) { return shape.lefts[model.col[node]]; }
@@ -118,11 +119,12 @@ function createTree(store, moments, onResize) {
     const rows = shown.filter((node) => node < model.n), h = shape.rowHeight / 2;
     const right = Math.max(...rows.map((node) => x(model, node) + shape.pills[model.col[node]])) + 5;
     const top = Math.min(...rows.map(y)) - h, bottom = Math.max(...rows.map(y)) + h;
-    const { ms } = board.now, text = "one pass of the target" + (ms === null ? "" : ": " + milliseconds(ms));
-    const isHigh = bottom - top > 2.5 * shape.rowHeight;
+    const { ms } = board.now, isHigh = bottom - top > 3.5 * shape.rowHeight; // below the root its column is free
+    const at = isHigh ? { x: 9, y: y(0) + 1.3 * shape.rowHeight } : { x: right + 10, y: (top + bottom) / 2 };
+    const time = { class: "dtx-passtime", ...(isHigh ? { x: 9, dy: "1.25em" } : { dx: 8 }) };
     return svg("g", { class: "dtx-pass" },
       svg("rect", { x: 1, y: top, width: right - 1, height: bottom - top, rx: 8 }),
-      svg("text", { x: isHigh ? 9 : right + 8, y: isHigh ? bottom - h : (top + bottom) / 2 }, text));
+      svg("text", at, svg("tspan", {}, "one pass"), ms === null ? null : svg("tspan", time, milliseconds(ms))));
   }
 
   function drawEdge(step, model, node) {

@@ -49,6 +49,14 @@ function showAddress(step) {
   // Safari throws above a hundred changes in thirty seconds; a link that lags must not stop the viewer.
   try { window.history.replaceState(null, '', address); } catch (error) { return; }
 }
+// Presenter mode shows the viewer alone; the address keeps it.
+element.addEventListener('present_change', (event) => {
+  document.body.classList.toggle('is-presenting', event.detail.on);
+  const address = new URL(window.location.href);
+  if (event.detail.on) address.searchParams.set('present', '1');
+  else address.searchParams.delete('present');
+  try { window.history.replaceState(null, '', address); } catch (error) { return; }
+});
 element.addEventListener('step_select', (event) => showAddress(event.detail.step));
 watch('value', () => { if (!currentHandle().recorded) showAddress(0); });
 """

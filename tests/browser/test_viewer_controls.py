@@ -44,7 +44,10 @@ def test_keys(open_viewer: OpenViewer) -> None:
 def test_every_key_in_the_help_sheet_is_one_that_acts(open_viewer: OpenViewer) -> None:
     page, _ = open_viewer(make_trace("eagle2", 3, 10))
     shown = page.locator(".dtx-help .dtx-keys dt").all_text_contents()
-    assert shown == ["←", "→", "Shift + ← →", "Home", "End", "Space", "[  ]", "m", "g", "b", "f", "Esc", "?", "↑ ↓"]
+    assert shown == [
+        *("←", "→", "Shift + ← →", "↑ ↓", "Tab, ↑ ↓", "Home", "End", "Space", "s", "[  ]"),
+        *("m", "g", "b", "q", "p", "f", "Esc", "?"),
+    ]
 
 
 def test_space_plays_and_pauses_and_stops_at_the_end(open_viewer: OpenViewer) -> None:
