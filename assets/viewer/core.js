@@ -90,7 +90,7 @@ function mountViewer(adapter) {
   // The caption tells the moment, the step, or the node under the pointer; the live region speaks moments, steps and
   // keyboard focus only.
   function describe() {
-    const step = store.step(), active = store.active(), board = moments.board();
+    const step = store.step(), board = moments.board(), active = board ? store.hover : store.active();
     caption.classList.toggle("is-staged", board !== null);
     if (!step || store.message || moments.fault()) caption.textContent = step ? store.message || moments.fault() : "";
     else if (moments.isAsking() || (board && active === null)) describeMoment(board);

@@ -11,7 +11,7 @@ function createKeys(store, moments, actions) {
     { keys: [], shown: "Tab, \u2191 \u2193", does: "from node to node, once Tab has led into the tree; Esc leaves it" },
     { keys: ["Home"], shown: "Home", does: "first step", run: () => store.go(0) },
     { keys: ["End"], shown: "End", does: "last step; follows a live run", run: () => store.go(store.steps.length - 1) },
-    { keys: [" "], shown: "Space", does: "play or pause", run: actions.togglePlay },
+    { keys: [" "], shown: "Space", does: "play or pause; reveals a quiz", run: actions.togglePlay },
     { keys: ["s"], shown: "s", does: "slow: play moment by moment", run: actions.toggleSlow },
     { keys: ["["], shown: "[  ]", does: "slower, faster", run: () => faster(-1) },
     { keys: ["]"], run: () => faster(1) },
@@ -29,6 +29,7 @@ function createKeys(store, moments, actions) {
   const rows = table.filter((entry) => entry.shown).flatMap((entry) => [el("dt", {}, entry.shown), el("dd", {}, entry.does)]);
   const signs = [
     ["\u2605", "the target's own token, which ends a step"],
+    ["\u25cb \u25b3", "drafted, no verdict yet; plausible, the path not chosen yet"],
     ["+4", "tokens that a step added to the output"],
     ["\u2423 \u21B5 \u21E5", "a space, a line break, a tab inside a token"],
     ["\u2423\u00D73", "three spaces in a row"],

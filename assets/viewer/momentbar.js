@@ -58,8 +58,7 @@ function createMomentBar(store, moments, actions) {
       else chip.removeAttribute("aria-current");
       fill(ticks, ...(mine.length ? mine : [null]).map((each) => el("i", { class: each && board.at >= each[1] ? "is-past" : null })));
     }
-    if (board) whole.removeAttribute("aria-current");
-    else whole.setAttribute("aria-current", "step");
+    whole.setAttribute("aria-pressed", String(board === null));
     slow.setAttribute("aria-pressed", String(store.slow));
     present.setAttribute("aria-pressed", String(store.present));
     quiz.textContent = !store.quiz ? "quiz" : moments.isAsking() ? "reveal" : moments.told() ? "next question" : "question";

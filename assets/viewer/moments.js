@@ -60,8 +60,8 @@ function createMoments(store, insights) {
   }
 
   function show(at, moment, more = {}) {
-    const moved = at === store.at ? {} : { hover: null, pin: null, unfolded: new Set(), follow: at === store.steps.length - 1 };
-    store.set({ at, moment, view: "step", ...moved, ...more });
+    const moved = at === store.at ? {} : { pin: null, unfolded: new Set(), follow: at === store.steps.length - 1 };
+    store.set({ at, moment, hover: null, view: "step", ...moved, ...more });
   }
 
   // Shows the moment of step `at` that `place` finds in its list; waits for the list where it has not come yet.
@@ -133,7 +133,7 @@ function createMoments(store, insights) {
     const [isRight, text] = guess === null ? [false, ""] : quiz.verdicts[quiz.verdict[guess]];
     const { right, total } = store.quiz, told = { at: store.at, guess, isRight, text };
     const score = guess === null ? { right, total } : { right: right + Number(isRight), total: total + 1 };
-    show(store.at, list().findIndex((each) => each.kind === "next"), { pin: null, hover: null, quiz: { ...score, told } });
+    show(store.at, list().findIndex((each) => each.kind === "next"), { pin: null, quiz: { ...score, told } });
   }
 
   store.onChange((changed) => {

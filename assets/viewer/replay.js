@@ -50,5 +50,6 @@ systemScheme.addEventListener("change", () => setScheme(systemScheme.matches));
 schemeButton.addEventListener("click", () => setScheme(!document.body.classList.contains("dark")));
 addEventListener("hashchange", () => {
   const step = stepInAddress();
+  replayViewer.store.set({ present: addressParts().has("present") });
   if (step !== null && step !== replayViewer.store.at) replayViewer.store.go(step);
 });

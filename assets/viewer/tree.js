@@ -214,7 +214,8 @@ function createTree(store, moments, onResize) {
     onResize();
   });
   const nodeAt = (event) => { const group = event.target.closest("[data-node]"); return group ? Number(group.dataset.node) : null; };
-  canvas.addEventListener("pointerover", (event) => store.set({ hover: nodeAt(event) }));
+  // Moves only: what is drawn anew under a resting pointer was not chosen by it.
+  canvas.addEventListener("pointermove", (event) => store.set({ hover: nodeAt(event) }));
   canvas.addEventListener("pointerleave", () => store.set({ hover: null }));
   canvas.addEventListener("focusin", (event) => {
     const node = nodeAt(event);

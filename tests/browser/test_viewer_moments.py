@@ -194,7 +194,7 @@ def test_chips_lead_to_each_part_and_through_it(open_viewer: OpenViewer) -> None
     assert page.evaluate("viewer.store.moment") is None
     go(page, 3)
     disabled = page.eval_on_selector_all("[data-part]:disabled", "chips => chips.map((chip) => chip.dataset.part)")
-    assert disabled == ["prune", "rows", "mask", "walk"], "a plain pass has neither tree nor tests"
+    assert disabled == ["rows", "mask", "walk"], "a plain pass has neither tree nor tests"
 
 
 def test_playing_slowly_goes_through_all_moments_to_the_end(open_viewer: OpenViewer) -> None:
