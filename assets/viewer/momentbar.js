@@ -56,7 +56,10 @@ function createMomentBar(store, moments, actions) {
       chip.classList.toggle("is-past", board !== null && mine.length > 0 && mine[mine.length - 1][1] < board.at);
       if (isHere) chip.setAttribute("aria-current", "step");
       else chip.removeAttribute("aria-current");
-      fill(ticks, ...(mine.length ? mine : [null]).map((each) => el("i", { class: each && board.at >= each[1] ? "is-past" : null })));
+      const num = mine.length || 1;
+      if (ticks.children.length !== num) fill(ticks, ...Array.from({ length: num }, () => el("i", {})));
+      mine.forEach(([, k], i) => ticks.children[i].classList.toggle("is-past", k <= board.at));
+      if (!mine.length) ticks.firstChild.classList.remove("is-past");
     }
     whole.setAttribute("aria-pressed", String(board === null));
     slow.setAttribute("aria-pressed", String(store.slow));

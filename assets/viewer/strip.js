@@ -73,6 +73,7 @@ function createStrip(store, moments) {
   // While the moments of a step are shown its tokens come as the walk reaches them, and later steps have not been.
   function veil() {
     const board = moments.board(), segment = segments[store.at];
+    if (!board && !box.classList.contains("is-veiling")) return;
     box.classList.toggle("is-veiling", board !== null);
     for (const token of list.querySelectorAll(".is-veiled")) token.classList.remove("is-veiled");
     if (!board || !segment) return;

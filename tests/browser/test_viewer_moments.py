@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 DRAWN = """() => ({
   nodes: [...document.querySelectorAll(".dtx-tree .dtx-node")].map((node) =>
     [Number(node.dataset.node), node.getAttribute("class").match(/is-([a-z]+)/)[1], node.getAttribute("transform")]),
-  rows: [...new Set([...document.querySelectorAll(".dtx-cell")].map((cell) => Number(cell.dataset.cell.split(",")[0])))],
+  rows: [...new Set([...document.querySelectorAll(".dtx-cell")].map((cell) => parseInt(cell.dataset.cell, 10)))],
   cells: [...document.querySelectorAll(".dtx-cell")].map((cell) => cell.dataset.cell),
   lit: [...document.querySelectorAll(".dtx-tree .is-focus")].map((node) => Number(node.dataset.node)),
   kept: [...document.querySelectorAll(".dtx-colhead.is-kept")].map((head) => head.textContent),
@@ -180,7 +180,13 @@ def test_chips_lead_to_each_part_and_through_it(open_viewer: OpenViewer) -> None
     page, _ = open_viewer(trace)
     go(page, 1)
     kinds = [moment.kind for moment in micro_steps(trace, trace.steps[1])]
-    for label, kind in [("mask", "mask"), ("draft", "draft"), ("walk", "test"), ("cache", "commit"), ("rows", "flatten")]:
+    for label, kind in [
+        ("mask", "mask"),
+        ("draft", "draft"),
+        ("walk", "test"),
+        ("cache", "commit"),
+        ("rows", "flatten"),
+    ]:
         page.locator(f'[data-part="{label}"]').click()
         page.wait_for_function(f"viewer.store.moment === {kinds.index(kind)}")
         ticks = page.locator(f'[data-part="{label}"] .dtx-ticks i')
@@ -277,8 +283,9 @@ def test_drafted_and_plausible_are_told_by_sign_and_colour(open_viewer: OpenView
                 found = page.locator(f".dtx-tree .dtx-node.is-{state}")
                 if state not in looks and found.count():
                     looks[state] = found.first.evaluate(
-                        "(node) => [node.querySelector('.dtx-glyph').getAttribute('d'),"
-                        "getComputedStyle(node.querySelector('.dtx-pill')).fill, getComputedStyle(node.querySelector('text')).fill]"
+                        """(node) => [node.querySelector('.dtx-glyph').getAttribute('d'),
+                             getComputedStyle(node.querySelector('.dtx-pill')).fill,
+                             getComputedStyle(node.querySelector('text')).fill]"""
                     )
         if len(looks) == 3:
             break

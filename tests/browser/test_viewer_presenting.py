@@ -1,4 +1,4 @@
-"""The quiz and the presenter mode in a real Chromium: asked before the pass, judged by the record, readable from afar."""
+"""Quiz and presenter mode in a real Chromium: asked before the pass, judged by the record, readable from afar."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ def test_presenter_mode_is_large_and_nothing_is_cut_off(open_viewer: OpenViewer,
         page.wait_for_timeout(20)
         heights, fonts = page.evaluate(
             """[[...document.querySelectorAll(".dtx-tree .dtx-hit")].map((hit) => hit.getBoundingClientRect().height),
-                [...document.querySelectorAll(".dtx-tree .dtx-label")].map((label) => parseFloat(getComputedStyle(label).fontSize))]"""
+                [...document.querySelectorAll(".dtx-tree .dtx-label")].map((label) =>
+                  parseFloat(getComputedStyle(label).fontSize))]"""
         )
         assert min(heights) >= ROW_PX
         assert min(fonts) >= TEXT_PX
