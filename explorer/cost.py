@@ -6,13 +6,13 @@ import dataclasses
 import statistics
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 from explorer.clock import Clock
 from explorer.config import AUTO, Sampling, resolve
-from explorer.devices import device_name
+from explorer.devices import device_name, measure_peaks
 from explorer.errors import SettingError
 from explorer.loading import LoadedModels, ModelStore, drafter_source
 from explorer.methods.base import Method
@@ -34,8 +34,6 @@ from explorer.sampling import Sampler
 from explorer.target import Target, TargetOutput
 from explorer.tree import DraftTree
 from explorer.verify import is_finite, verify_greedy
-
-T = TypeVar("T")
 
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 PREFIX = 256
@@ -67,6 +65,8 @@ def measure_device(target: Target, repeats: int = REPEATS) -> Generator[Status, 
         num_threads=torch.get_num_threads(),
         prefix_len=len(prompt),
         verify_ms={size: statistics.median(values) for size, values in times.items()},
+        shape=target.model_shape,
+        peaks=measure_peaks(target.device, target.dtype),
     )
 
 
@@ -104,16 +104,6 @@ def _ends(profile: Profile) -> list[tuple[int, int]]:
     for indices in groups.values():
         indices.sort(key=lambda index: profile.shapes[index].settings.get(DEPTH, 0))
     return [(groups[key][0], groups[key][-1]) for key in keys]
-
-
-def finish(work: Generator[Status, None, T]) -> T:
-    """What a measuring generator returns, its statuses passed over."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            result: T = done.value
-            return result
 
 
 def _drafting_ms(method: Method, prompt: list[int], output: TargetOutput, repeats: int) -> float:

@@ -32,6 +32,11 @@ class DeviceQueue:
                 return
             yield ahead
 
+    def __len__(self) -> int:
+        """How many runs hold a ticket: the one on the device and those behind it."""
+        with self._changed:
+            return len(self._tickets)
+
     def leave(self, ticket: object) -> None:
         """Give the device up, or the place in the queue; leaving twice does nothing."""
         with self._changed:

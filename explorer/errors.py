@@ -27,3 +27,7 @@ class FetchError(ExplorerError):
 
 class DeviceError(ExplorerError):
     """A device, dtype or backend that this machine does not have, or that ran out of memory."""
+
+
+class LimitError(ExplorerError):
+    """A run that is beyond what the operator of this server allows; one that had begun keeps what it has so far."""

@@ -15,6 +15,7 @@ from explorer.engine import DecodeOptions
 from explorer.errors import PromptError, SettingError
 from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source, method_class
 from explorer.methods.base import Method, check_acceptance
+from explorer.methods.registry import METHODS
 from explorer.prediction import TOTAL_TOKENS
 from explorer.runner_events import Notice, RunRequest, Status
 from explorer.target_presets import TargetPreset
@@ -47,6 +48,10 @@ def check_request(request: RunRequest) -> DecodeOptions:
         raise PromptError("prompt ids are read as they are: leave the system prompt out")
     if not isinstance(request.max_new_tokens, int) or isinstance(request.max_new_tokens, bool):
         raise SettingError(f"max_new_tokens must be a whole number, not {request.max_new_tokens!r}")
+    kind = method_class(request)
+    if request.is_adaptive and not kind.can_rest:
+        able = ", ".join(name for name, each in METHODS.items() if each.can_rest)
+        raise SettingError(f"{request.method} drafts at every step: adaptive runs are for {able}")
     check_placement(request)
     choose_device(request.device)
     return DecodeOptions(request.max_new_tokens, request.sampling, request.ignore_stop, request.cache)
@@ -97,6 +102,14 @@ def _resolve_settings(request: RunRequest, preset: TargetPreset, device_type: st
 
 
 def _prompt(request: RunRequest, models: LoadedModels) -> PromptRecord:
+    prompt = _rendered(request, models)
+    size, limit = len(prompt.token_ids), request.max_prompt_tokens
+    if limit is not None and size > limit:
+        raise PromptError(f"the prompt has {size:,} tokens; this server takes at most {limit:,}: shorten it")
+    return prompt
+
+
+def _rendered(request: RunRequest, models: LoadedModels) -> PromptRecord:
     tokenizer = models.target.tokenizer
     if request.prompt_ids is not None:
         return prompt_from_ids(tokenizer, request.prompt_ids, models.target.vocab_size)

@@ -7,7 +7,9 @@ is, within the step that is under way.
 from __future__ import annotations
 
 import dataclasses
+import statistics
 import time
+import traceback
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -18,13 +20,14 @@ from explorer.cost import report_costs
 from explorer.device_queue import DeviceQueue
 from explorer.engine import DecodeOptions, Decoding
 from explorer.errors import DeviceError
+from explorer.fallback import FallbackPolicy
 from explorer.loading import ModelStore, check_placement
 from explorer.methods.autoregressive import Autoregressive
 from explorer.methods.base import Method, NoSettings
 from explorer.prediction import CostReport
 from explorer.run_setup import Run, check_request, prepare_run
 from explorer.run_trace import Lane, begin_trace, finish_trace
-from explorer.runner_events import BaselineProgress, Event, Finished, RunRequest, Started, Status, Stepped
+from explorer.runner_events import BaselineProgress, DeviceState, Event, Finished, RunRequest, Started, Status, Stepped
 from explorer.text import decode
 from explorer.trace import Step
 from explorer.trace_check import used_ids
@@ -51,6 +54,11 @@ class Runner:
         if not smollm2.is_fetched():
             self._store.default_target.begin()
 
+    def state(self) -> DeviceState:
+        """What the device does now; may be asked at any time, from any thread."""
+        num_tickets = len(self._queue)
+        return DeviceState(True, num_tickets > 0, max(num_tickets - 1, 0))
+
     def run(self, request: RunRequest) -> Generator[Event, None, None]:
         """Events of one run, ``Finished`` last. Raises ExplorerError subclasses for what the asker can mend."""
         options = check_request(request)
@@ -69,10 +77,13 @@ class Runner:
         ticket = object()
         try:
             for num_ahead in self._queue.enter(ticket):
-                yield Status(f"waiting for the device: {num_ahead} ahead")
+                yield Status(f"waiting for the device: {num_ahead} ahead", num_ahead=num_ahead)
             return (yield from work)
-        except torch.OutOfMemoryError as error:
-            raise DeviceError(OUT_OF_MEMORY) from error
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            forget_tensors(error)
+            raise DeviceError(OUT_OF_MEMORY) from None
         finally:
             self._queue.leave(ticket)
 
@@ -82,6 +93,18 @@ class Runner:
         if request.baseline and request.method != Autoregressive.name:
             lane = yield from _measure_baseline(run)
         yield from _run_method(run, lane)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out: on a GPU, in Python, or in PyTorch's allocator for the CPU, which has no class for it."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+
+
+def forget_tensors(error: BaseException) -> None:
+    """Let go of what the failed pass had in its hands, so that the next run finds the memory free."""
+    traceback.clear_frames(error.__traceback__)
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def _measure_baseline(run: Run) -> Generator[Event, None, Lane]:
@@ -102,7 +125,10 @@ def _measure_baseline(run: Run) -> Generator[Event, None, Lane]:
 
 def _run_method(run: Run, lane: Lane | None) -> Iterator[Event]:
     """The method's own lane: Started, one Stepped a step, Finished."""
-    decoding = warm_decoding(run, run.method)
+    fallback = None
+    if run.request.is_adaptive:
+        fallback = FallbackPolicy(statistics.median(lane.ms_per_token) if lane and lane.ms_per_token else None)
+    decoding = warm_decoding(run, run.method, fallback)
     decoding.prefill()
     if not decoding.output:
         raise DeviceError(NON_FINITE)
@@ -118,12 +144,12 @@ def _run_method(run: Run, lane: Lane | None) -> Iterator[Event]:
     yield Finished(finish_trace(run, dataclasses.replace(trace, steps=steps, vocab=vocab), decoding, lane))
 
 
-def warm_decoding(run: Run, method: Method) -> Decoding:
+def warm_decoding(run: Run, method: Method, fallback: FallbackPolicy | None = None) -> Decoding:
     """A decoding of the request after a few untimed steps of ``method``.
 
     First passes pay for allocations and lazily made kernels that neither lane should be charged.
     """
-    decoding = Decoding(run.models.target, method, run.prompt.token_ids, run.options)
+    decoding = Decoding(run.models.target, method, run.prompt.token_ids, run.options, fallback)
     options = dataclasses.replace(run.options, max_new_tokens=1 + NUM_WARM_UP_STEPS, ignore_stop=True)
     rehearsal = Decoding(run.models.target, method, run.prompt.token_ids[:NUM_WARM_UP_PROMPT], options)
     rehearsal.prefill()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from explorer.config import DEFAULT_TARGET, Sampling
 from explorer.trace import Label, Step, Trace
+
+E = TypeVar("E")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,9 @@ class RunRequest:
 
     messages: ``{"role", "content"}`` objects, several turns. system: put before either, not before ``prompt_ids``.
     settings: values or strings by setting name, on top of the preset's (None: the one of this device). target: a
-    preset's name, a directory or a hub id. drafter: a directory or hub id, None for the preset's own.
+    preset's name, a directory or a hub id. drafter: a directory or hub id, None for the preset's own. is_adaptive: drop
+    to plain decoding while speculation costs time (explorer.fallback). max_prompt_tokens: a longer prompt is refused
+    (None: what the target reads).
     """
 
     method: str
@@ -32,19 +37,25 @@ class RunRequest:
     drafter: str | None = None
     baseline: bool = True
     ignore_stop: bool = False
+    is_adaptive: bool = False
     use_chat_template: bool = True
     dtype: str = "auto"
     device: str = "auto"
     backend: str = "auto"
     cache: str = "rows"
+    max_prompt_tokens: int | None = None
 
 
 @dataclass(frozen=True)
 class Status:
-    """What the run is doing now, in a few words; ``fraction`` 0..1 where it is known."""
+    """What the run is doing now, in a few words; ``fraction`` 0..1 where it is known.
+
+    num_ahead: how many runs come first while this one waits for the device; 0 once it has it.
+    """
 
     text: str
     fraction: float | None = None
+    num_ahead: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -85,4 +96,24 @@ class Finished:
     trace: Trace
 
 
+@dataclass(frozen=True)
+class DeviceState:
+    """What a runner does at this moment: whether a run has the device, how many wait, whether it could begin at all."""
+
+    is_loaded: bool
+    is_busy: bool = False
+    num_waiting: int = 0
+
+
 Event: TypeAlias = Status | Notice | BaselineProgress | Started | Stepped | Finished
+
+
+def drain(work: Generator[E, None, T], on_event: Callable[[E], object] = lambda _event: None) -> T:
+    """What a generator of events returns; each event is handed to ``on_event``."""
+    while True:
+        try:
+            event = next(work)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        on_event(event)

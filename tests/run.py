@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     started = time.monotonic()
     python = prepare_python()
     if fast:
-        passed_on = ["-m", "not browser and not default_target and not slow", *passed_on]
+        passed_on = ["-m", "not browser and not default_target and not slow and not soak", *passed_on]
     else:
         prepare_chromium(python)
         prepare_default_target(python)

@@ -147,3 +147,17 @@ def test_words_are_explained() -> None:
     explained = " ".join(row[0] for row in table("Words"))
     words = {*STATES, *NEXT_KINDS, "target", "drafter", "tau", "total_tokens"} - {"window"}
     assert sorted(word for word in words if word not in explained) == []
+
+
+def test_operators_table() -> None:
+    from explorer.cli.serve import LIMITS
+    from explorer.ui.options import AppOptions
+
+    options = {name for row in table("Operate") for name in names(row[0])}
+    assert options == {f"--{name.replace('_', '-')}" for name in LIMITS}
+    defaults = AppOptions(())
+    for row in table("Operate"):
+        fields = [name.strip("-").replace("-", "_") for name in names(row[0])]
+        known = [getattr(defaults, name) for name in fields]
+        told = "what the target reads" if known == [None] else ", ".join(f"{value:g}" for value in known)
+        assert row[2] == told, fields

@@ -1,6 +1,8 @@
-// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?}, load(from) -> Promise of view
-// JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback), emit(name, data), isPresented?}; the
-// viewer asks only for steps that it does not have.
+// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?, recorded?, others?, view?},
+// load(from) -> Promise of view JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback),
+// emit(name, data), isAlone?: it has one run, isPresented?}; the viewer asks only for steps that it does not have.
+
+const WIDE_ICON = "M1 8l4-4v3h6V4l4 4-4 4V9H5v3z";
 
 function mountViewer(adapter) {
   const root = adapter.element;
@@ -22,8 +24,11 @@ function mountViewer(adapter) {
     quiz: () => { if (moments.isAsking()) moments.reveal(); else moments.ask(moments.told() ? store.at + 1 : store.at); },
     isInTree: () => tree.hasFocus(),
     moveFocus: (direction) => tree.moveFocus(direction),
+    pressSpace: () => (views.shown().press || actions.togglePlay)(),
+    showView: (name) => { if (views.isOffered(name)) store.set({ view: name }); },
   };
   const insights = createInsights(adapter, store);
+  const chooser = createChooser(store, insights, Boolean(adapter.isAlone));
   const moments = createMoments(store, insights);
   const tree = createTree(store, moments, () => legend.draw());
   const legend = createLegend(store, moments, actions.toggleGhosts, actions.toggleFold, tree.isFolding);
@@ -33,26 +38,37 @@ function mountViewer(adapter) {
   const momentBar = createMomentBar(store, moments, actions);
   const transport = createTransport(store, moments, actions);
   const keys = createKeys(store, moments, actions);
-  const panes = createSwitch(store, "pane", "Beside the tree", [mask]);
+  const cuts = createCutsPane(store, insights, tree);
+  const panes = createSwitch(store, "pane", "Beside the tree", [mask, createPanelPane(store, insights), cuts]);
+  const wide = button("dtx-tool dtx-wide", "More room for this, less for the tree (w)", () => store.set({ wide: !store.wide }), icon(WIDE_ICON));
+  panes.bar.append(wide);
   const stepView = {
     name: "step", label: "Step", help: "One step: its tree, its mask, its nodes (1)",
     element: el("div", { class: "dtx-main" },
       el("section", { class: "dtx-treebox", "aria-label": "Draft tree" }, tree.element),
-      el("div", { class: "dtx-side" }, panes.bar, mask.element), card.element),
+      el("div", { class: "dtx-side" }, panes.bar, ...panes.elements), card.element),
     draw: drawStep,
   };
-  const views = createSwitch(store, "view", "Views", [stepView]);
+  const views = createSwitch(store, "view", "Views", [stepView, createRunView(store, insights),
+    { name: "race", label: "Race", help: "Race: measured time, replayed (3 or r)", ...createRace(store, insights, chooser, () => describe()) },
+    { name: "compare", label: "Side by side", help: "Side by side: what another run drafted here (4)", ...createCompare(store, insights, chooser),
+      isOffered: () => !adapter.isAlone },
+    { name: "diff", label: "Difference", help: "Difference: two runs aligned, gain and loss per step (5)", ...createDiff(store, insights, chooser),
+      isOffered: () => !adapter.isAlone }]);
   const numbers = createNumbers(store, views.bar);
   const caption = el("p", { class: "dtx-caption" });
   const spoken = el("p", { class: "dtx-spoken", "aria-live": "polite" });
 
   fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-body" }, numbers.element,
-    legend.element, stepView.element,
+    el("div", { class: "dtx-legendrow" }, legend.element, chooser.element), ...views.elements,
     caption, momentBar.element, transport.element, strip.element, spoken, keys.sheet));
   if (adapter.scheme) root.setAttribute("data-scheme", adapter.scheme);
 
   function drawStep() {
+    stepView.element.classList.toggle("is-wide", store.wide);
+    wide.setAttribute("aria-pressed", String(store.wide));
     tree.draw();
+    if (panes.shown() !== cuts) cuts.leave();
     legend.draw();
     panes.draw();
     card.draw();
@@ -61,6 +77,7 @@ function mountViewer(adapter) {
   // Every view stands at a step, which the strip and the slider mark.
   function drawView() {
     views.draw();
+    chooser.draw();
     legend.element.classList.toggle("is-idle", views.shown() !== stepView);
     strip.mark();
     strip.veil();
@@ -74,14 +91,14 @@ function mountViewer(adapter) {
   function escape() {
     if (tree.hasFocus()) root.focus({ preventScroll: true });
     if (!keys.sheet.hidden) keys.sheet.hidden = true;
-    else if (store.active() !== null) store.set({ pin: null, hover: null });
+    else if (store.active() !== null || store.lit) store.set({ pin: null, hover: null, lit: null, column: null });
     else if (store.quiz) store.set({ quiz: null });
     else store.set({ moment: null });
   }
 
   function drawLinks() {
     tree.link();
-    mask.link();
+    panes.link();
     strip.link();
     card.draw();
     describe();
@@ -91,11 +108,18 @@ function mountViewer(adapter) {
   // keyboard focus only.
   function describe() {
     const step = store.step(), board = moments.board(), active = board ? store.hover : store.active();
+    const own = step && views.shown().caption ? views.shown().caption() : null; // a view may have its own
     caption.classList.toggle("is-staged", board !== null);
-    if (!step || store.message || moments.fault()) caption.textContent = step ? store.message || moments.fault() : "";
-    else if (moments.isAsking() || (board && active === null)) describeMoment(board);
+    if (own) fill(caption, ...own);
+    else if (!step || store.message || moments.fault()) caption.textContent = step ? store.message || moments.fault() : "";
+    else if (moments.isAsking() || (board && active === null && store.column === null)) describeMoment(board);
+    else if (active === null && store.column !== null) describeColumn(step);
     else if (active === null) tell("Step " + (store.at + 1) + ".", step.captions[0], timesOf(step));
     else describeNode(step, board, active);
+  }
+
+  function describeColumn(step) {
+    fill(caption, el("b", {}, el("bdi", {}, shorten(store.label(modelOf(step).token[store.column]), 24)), ": "), visibilityOf(step, store.column), ".");
   }
 
   function tell(title, text, small) { fill(caption, el("b", {}, title + " "), text, small ? el("small", {}, small) : null); }
@@ -136,9 +160,11 @@ function mountViewer(adapter) {
     if (has("header", "facts")) numbers.draw();
     if (has("header")) strip.draw();
     if (has("steps")) { strip.append(); transport.draw(); }
+    if (has("view", "insights", "id", "done")) chooser.settle();
     if (has("present")) root.classList.toggle("is-presenting", store.present);
-    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights", "moment", "present", "quiz")) drawView();
-    else if (has("hover", "pin")) drawLinks();
+    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights", "wide", "cut", "others", "own",
+      "moment", "present", "quiz")) drawView();
+    else if (has("hover", "pin", "lit", "column")) drawLinks();
     if (has("slow")) momentBar.mark();
     if (has("order")) mask.reorder();
     if (has("playing", "speed", "done", "follow")) transport.mark();
@@ -159,7 +185,8 @@ function mountViewer(adapter) {
     store.set({
       ...(payload.header ? { header: payload.header } : {}),
       facts: payload.facts, steps, done: payload.done, message: "",
-      follow: isFollowing, at, hover: null, ...(at === store.at ? {} : { pin: null, unfolded: new Set(), moment: null }),
+      follow: isFollowing, at, hover: null, lit: null, column: null,
+      ...(at === store.at ? {} : { pin: null, unfolded: new Set(), moment: null }),
     });
   }
 
@@ -169,9 +196,10 @@ function mountViewer(adapter) {
     isLoading = true;
     do {
       isStale = false;
-      const { id = null, step } = adapter.current();
+      const current = adapter.current(), { id = null, step } = current;
       const isNew = id !== store.id;
       if (isNew) reset(id);
+      chooser.see(current);
       if (id === null) { store.set({ message: "No run is open." }); break; }
       try {
         const payload = await adapter.load(store.steps.length);
@@ -188,7 +216,7 @@ function mountViewer(adapter) {
   function reset(id) {
     store.vocab.clear();
     store.set({ id, header: null, facts: [], steps: [], done: false, message: "Loading \u2026", at: 0, hover: null,
-      pin: null, follow: true, playing: false, unfolded: new Set(), moment: null, quiz: null });
+      lit: null, column: null, pin: null, follow: true, playing: false, unfolded: new Set(), moment: null, quiz: null });
   }
 
   document.addEventListener("keydown", (event) => {

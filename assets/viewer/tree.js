@@ -4,6 +4,7 @@ const USUAL = { minRow: 12, maxRow: 28, foldBelow: 14.5, roomyRow: 18, maxPillHe
 const PRESENTED = { minRow: 24, maxRow: 40, foldBelow: 26, roomyRow: 28, maxPillHeight: 30, minPill: 90, maxPill: 210, maxFont: 19, readableFont: 15, head: 20 };
 const PHONE_WIDTH = 480, PHONE_PILL = 84, GAP = 18, MAX_GAP = 64, MARGIN = 6;
 const RINGED = ["start", "draft", "mask", "test", "choose", "next", "commit"]; // what they are about is ringed, not only lit
+const NOTHING_CUT = () => false;
 const MONO_RATIO = 0.605; // width of a monospace cell over its font size
 
 function createTree(store, moments, onResize) {
@@ -14,6 +15,7 @@ function createTree(store, moments, onResize) {
   const more = button("dtx-moreswitch", "Drafted nodes that do not fit here: show all", () => store.set({ fold: false }));
   const box = el("div", { class: "dtx-canvas" }, canvas, empty);
   const frame = el("div", { class: "dtx-treeframe" }, box, more);
+  let isCut = NOTHING_CUT; // of a node that a smaller tree would not have had
   let groups = [], wires = [], focusable = 0, shape = null, board = null, sizes = USUAL, size = { width: 640, height: 420 };
 
   function geometry(step) {
@@ -161,7 +163,7 @@ function createTree(store, moments, onResize) {
     const told = moments.told();
     return {
       isFresh: board && board.fresh.has(node) ? " is-fresh" : "",
-      isLit: board && (board.lit.has(node) || board.fresh.has(node)) ? (board.lit.has(node) ? " is-lit is-focus" : " is-lit") : "",
+      isLit: board && (board.lit.has(node) || board.fresh.has(node)) ? (board.lit.has(node) ? " is-bright is-focus" : " is-bright") : "",
       isGuess: told && told.guess === node ? " is-guess" : "",
     };
   }
@@ -186,15 +188,26 @@ function createTree(store, moments, onResize) {
   // Hover, focus or selection: the node, its ancestors, the edges between them.
   function link() {
     const step = store.step(), active = store.active();
-    canvas.classList.toggle("is-linking", step !== null && active !== null);
+    const lit = new Set(store.lit || []);
+    canvas.classList.toggle("is-linking", step !== null && (active !== null || lit.size > 0));
     if (!step) return;
-    const chain = active === null || !groups[active] ? new Set() : new Set(chainOf(modelOf(step), active));
+    const chain = active === null ? lit : groups[active] ? new Set(chainOf(modelOf(step), active)) : new Set();
     groups.forEach((group, node) => {
       group.classList.toggle("is-linked", chain.has(node));
       group.classList.toggle("is-active", node === active);
+      group.classList.toggle("is-lit", lit.has(node));
+      group.classList.toggle("is-cut", isCut(node));
       group.setAttribute("aria-selected", String(node === store.pin));
-      if (wires[node]) wires[node].classList.toggle("is-linked", chain.has(node));
+      if (!wires[node]) return;
+      wires[node].classList.toggle("is-linked", active !== null && chain.has(node));
+      wires[node].classList.toggle("is-cut", isCut(node));
     });
+  }
+
+  function dim(test) {
+    if (test === isCut) return;
+    isCut = test;
+    link();
   }
 
   function moveFocus(direction) {
@@ -234,7 +247,7 @@ function createTree(store, moments, onResize) {
   });
 
   return {
-    element: frame, draw, link, moveFocus,
+    element: frame, draw, link, dim, moveFocus,
     hasFocus: () => canvas.contains(document.activeElement),
     isFolding: () => Boolean(shape && shape.view.folded.size),
   };

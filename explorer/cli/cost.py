@@ -17,10 +17,10 @@ from rich.table import Table
 
 from explorer.codec import encode
 from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES, METHOD_NAMES
-from explorer.cost_words import cost_sentence, verdict_sentence
+from explorer.cost_words import cost_sentence, floor_sentence, verdict_sentence
 from explorer.errors import SettingError
 from explorer.prediction import TOTAL_TOKENS, CostReport, DeviceCost, Prediction
-from explorer.runner_events import RunRequest, Status
+from explorer.runner_events import RunRequest, Status, drain
 from explorer.trace_files import write_atomically
 
 HELP = "measure verify and draft time against rows on this device; the break-even and the best tree"
@@ -72,6 +72,8 @@ def _print(report: CostReport) -> None:
     for label, trees in report.methods.items():
         console.print(_tree_table(label, trees))
     print(f"{cost_sentence(cost)}.")
+    if floor := floor_sentence(cost):
+        print(f"{floor}.")
     for label, trees in report.methods.items():
         fastest = max(trees, key=lambda item: item.tokens_per_second, default=None)
         print(f"{verdict_sentence(label, fastest)}.")
@@ -79,9 +81,11 @@ def _print(report: CostReport) -> None:
 
 
 def _pass_table(cost: DeviceCost) -> Table:
-    table = Table("rows", "ms", "× one row", title="A verify pass", title_justify="left")
+    table = Table("rows", "ms", "× one row", "least ms", title="A verify pass", title_justify="left")
     for rows, ms in sorted(cost.verify_ms.items()):
-        table.add_row(str(rows), f"{ms:.1f}", f"{ms / cost.verify_at(1):.2f}")
+        floor = cost.floor_at(rows)
+        least = "–" if floor is None else f"{floor:.1f}"
+        table.add_row(str(rows), f"{ms:.1f}", f"{ms / cost.verify_at(1):.2f}", least)
     return table
 
 
@@ -104,10 +108,4 @@ def _with_bar(events: Generator[Status, None, T]) -> T:
     columns = (TextColumn("{task.description}"), BarColumn())
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
         task = bar.add_task("loading", total=1.0)
-        while True:
-            try:
-                event = next(events)
-            except StopIteration as done:
-                result: T = done.value
-                return result
-            bar.update(task, description=event.text, completed=event.fraction or 0.0)
+        return drain(events, lambda event: bar.update(task, description=event.text, completed=event.fraction or 0.0))

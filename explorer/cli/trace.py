@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_placement_arguments(parser)
     parser.add_argument("--no-chat-template", action="store_true", help="feed the prompt as it is")
     parser.add_argument("--ignore-stop", action="store_true", help="go on after stop tokens")
+    parser.add_argument("--adaptive", action="store_true", help="decode plainly while speculation costs time")
     parser.add_argument("--no-baseline", action="store_true", help="leave the autoregressive lane out")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=".json or .json.gz")
 
@@ -115,6 +116,7 @@ def to_request(args: argparse.Namespace) -> RunRequest:
         drafter=args.drafter,
         baseline=not args.no_baseline,
         ignore_stop=args.ignore_stop,
+        is_adaptive=args.adaptive,
         use_chat_template=not args.no_chat_template,
         dtype=args.dtype,
         device=args.device,

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from explorer.checkpoints.target import LoadedTarget
-from explorer.cost import finish, measure_drafts
+from explorer.cost import measure_drafts
 from explorer.methods.eagle2 import Eagle2, Eagle2Settings
+from explorer.runner_events import drain
 from explorer.target import Target
 from explorer.training.acceptance import TextChoice, profile_eagle2
 from explorer.training.dataset import FeatureSet
@@ -104,6 +105,6 @@ def _measure(plan: Plan, target: LoadedTarget, plain: Target, data: Prepared, va
     for settings, shape in zip(TREES, profile.shapes, strict=True):
         name = f"tau {settings.total_tokens}/{settings.depth}/{settings.top_k}"
         figures[name] = f"{shape.tau[min(settings.total_tokens, len(shape.tau)) - 1]:.3f}"
-    draft_ms = finish(measure_drafts(plain, Eagle2, drafter, profile)).draft_ms
+    draft_ms = drain(measure_drafts(plain, Eagle2, drafter, profile)).draft_ms
     figures["draft ms, small tree"] = f"{draft_ms[0]:.1f}"
     return figures | {"training minutes": f"{state.seconds / 60:.0f}"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Generator, Sequence
 from itertools import islice
@@ -12,18 +13,19 @@ import gradio as gr
 
 from explorer.config import repo_path
 from explorer.prediction import CostReport
-from explorer.runner_events import Event, RunRequest, Status
+from explorer.runner_events import DeviceState, Event, RunRequest, Status
 from explorer.ui.context import Context, RunsRequests
 from explorer.ui.controls import method_forms
 from explorer.ui.options import AppOptions
 from explorer.ui.pages.explore import TITLE, build_explore_page
 from explorer.ui.store import Library, TraceStore
-from explorer.ui.viewer_component import answer_view
+from explorer.ui.viewer_component import COMPARABLE, answer_insight, answer_view
 
 if TYPE_CHECKING:
     from explorer.runner import Runner
 
 MAX_THREADS = 16
+CLOSE_SECONDS = 1.0
 UPLOAD_SECONDS = 3600  # how long an uploaded file lies in Gradio's cache
 
 
@@ -56,6 +58,10 @@ class LazyRunner:
             yield Status("loading the engine")
         return (yield from self._load().measure(request, methods))
 
+    def state(self) -> DeviceState:
+        """What the device does now; asking does not load the engine."""
+        return DeviceState(False) if self._runner is None else self._runner.state()
+
     def _load(self) -> Runner:
         with self._lock:
             if self._runner is None:
@@ -70,16 +76,45 @@ def make_runner() -> Runner:
     return Runner()
 
 
-def build_app(runner: RunsRequests, options: AppOptions) -> tuple[gr.Blocks, dict[str, Any]]:
-    """The page over ``runner``, and the keyword arguments for its ``launch``."""
-    store = TraceStore(Library(options.traces_dir), options.max_kept_runs)
+def build_app(
+    runner: RunsRequests, options: AppOptions, store: TraceStore | None = None
+) -> tuple[gr.Blocks, dict[str, Any]]:
+    """The page over ``runner``, and the keyword arguments for its ``launch``. store: None for one of its own."""
+    store = make_store(options) if store is None else store
     context = Context(options, runner, store, method_forms())
     for first in islice(store.library, 1):
         answer_view(store, json.dumps({"id": first.name}))  # made before the first visitor waits for it
+        alike = json.dumps(
+            {"insight": COMPARABLE, "ids": [first.name]}
+        )  # reads what its race needs, in a second or two
+        threading.Thread(target=answer_insight, args=(store, alike), name="recordings", daemon=True).start()
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(UPLOAD_SECONDS,) * 2) as demo:
         build_explore_page(context)
     demo.queue(max_size=options.max_waiting, default_concurrency_limit=4, api_open=False)
     return demo, launch_settings(options)
+
+
+def make_store(options: AppOptions) -> TraceStore:
+    """The recorded traces, and room for as many runs of visitors as the operator allows."""
+    return TraceStore(Library(options.traces_dir), options.max_kept_runs, options.max_kept_mb * 2**20)
+
+
+def num_queued(page: gr.Blocks) -> int:
+    """Events that Gradio's own queue holds: runs beyond those that wait inside the runner."""
+    return len(page._queue)
+
+
+def close_page(page: gr.Blocks) -> None:
+    """Stop listening; a connection that an open tab still holds a second later is cut."""
+
+    def cut() -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # it would print a traceback for each
+        page.server.force_exit = True
+
+    timer = threading.Timer(CLOSE_SECONDS, cut)
+    timer.start()
+    page.close(verbose=False)
+    timer.cancel()
 
 
 def launch_settings(options: AppOptions) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from explorer.config import Sampling, Setting, resolve
@@ -14,6 +14,7 @@ from explorer.target_presets import TargetPreset
 from explorer.ui.controls import COMMON, SAMPLING, Field, MethodForm, fields, offered_methods, setting_text
 from explorer.ui.options import AppOptions
 from explorer.ui.store import TraceStore
+from explorer.ui.visitors import Visitors
 
 MAX_SETTING_CHARS = 200
 
@@ -53,6 +54,10 @@ class Context:
     runner: RunsRequests
     store: TraceStore
     forms: tuple[MethodForm, ...]
+    visitors: Visitors = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "visitors", Visitors(self.options.max_per_visitor))
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from explorer.checkpoints.drafter import name_of
 from explorer.config import DEFAULT_TARGET, repo_path
 from explorer.errors import SettingError
+from explorer.service.served_runner import RunLimits
 from explorer.target_presets import TargetPreset, drafter_path, is_source, load_targets
 
 
@@ -38,10 +39,19 @@ class AppOptions:
     traces_dir: Path = field(default_factory=lambda: repo_path("assets", "traces"))
     max_new_tokens: int = 512
     max_prompt_chars: int = 20_000
+    max_prompt_tokens: int | None = None  # None: what the target reads
+    max_run_seconds: float = 300.0
     max_waiting: int = 16
+    max_per_visitor: int = 2
     max_kept_runs: int = 32
+    max_kept_mb: int = 256
     max_upload_mb: int = 8
     max_upload_unpacked_mb: int = 8
+
+    @property
+    def limits(self) -> RunLimits:
+        """What one run may ask for."""
+        return RunLimits(self.max_new_tokens, self.max_prompt_tokens, self.max_run_seconds)
 
     def target(self, name: object) -> TargetPreset:
         """The allowed preset of that name; raises SettingError for any other."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -73,6 +74,7 @@ class Library:
 @dataclass
 class _Run:
     trace: Trace
+    num_bytes: int
     steps: list[Step] = field(default_factory=list)
     vocab: dict[str, Label] = field(default_factory=dict)
     text: str | None = None
@@ -95,25 +97,36 @@ class _Run:
 
 
 class TraceStore:
-    """Runs by id, the least recently used forgotten first. Every method may be called from any thread."""
+    """Runs by id, the least recently used forgotten first. Every method may be called from any thread.
 
-    def __init__(self, library: Library, max_runs: int) -> None:
+    max_bytes bounds what all of them take in memory, by estimate; the newest run is kept whatever its size.
+    """
+
+    def __init__(self, library: Library, max_runs: int, max_bytes: int = 2**28) -> None:
         self.library = library
         self._max_runs = max_runs
+        self._max_bytes = max_bytes
+        self._num_bytes = 0
         self._runs: OrderedDict[str, _Run] = OrderedDict()
         self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @property
+    def num_bytes(self) -> int:
+        """Estimated memory of the runs that are kept."""
+        return self._num_bytes
 
     def open(self, trace: Trace, *, is_done: bool = False) -> str:
         """Keep a run that has just started (or is complete) and return its id."""
         run_id = secrets.token_urlsafe(ID_BYTES)
-        with self._lock:
-            self._runs[run_id] = _Run(trace, list(trace.steps), is_done=is_done)
-            while len(self._runs) > self._max_runs:
-                self._runs.popitem(last=False)
+        self._put(run_id, _Run(trace, memory_of(trace), list(trace.steps), is_done=is_done))
         return run_id
 
     def append(self, run_id: str, event: Stepped) -> int:
         """Add a step with the labels it brought; returns the number of steps. A forgotten run stays forgotten."""
+        num_bytes = memory_of(event.step) + memory_of(event.vocab)
         with self._lock:
             run = self._runs.get(run_id)
             if run is None:
@@ -121,20 +134,41 @@ class TraceStore:
             run.steps.append(event.step)
             run.vocab.update(event.vocab)
             run.text = event.text
+            run.num_bytes += num_bytes
+            self._num_bytes += num_bytes
+            self._runs.move_to_end(run_id)
+            self._make_room()
             return len(run.steps)
 
     def finish(self, run_id: str, trace: Trace) -> None:
         """Replace the run by its complete trace."""
-        with self._lock:
-            if run_id in self._runs:
-                self._runs[run_id] = _Run(trace, is_done=True)
+        self._replace(run_id, trace)
 
     def cancel(self, run_id: str, stop: str = "cancelled") -> None:
         """Close a run where it stands; nothing happens to one that is complete."""
         with self._lock:
             run = self._runs.get(run_id)
-            if run is not None and not run.is_done:
-                self._runs[run_id] = _Run(replace(run.snapshot(), stop=stop), is_done=True)
+            snapshot = None if run is None or run.is_done else run.snapshot()
+        if snapshot is not None:
+            self._replace(run_id, replace(snapshot, stop=stop))
+
+    def _replace(self, run_id: str, trace: Trace) -> None:
+        if run_id in self._runs:
+            self._put(run_id, _Run(trace, memory_of(trace), is_done=True), is_new=False)
+
+    def _put(self, run_id: str, run: _Run, *, is_new: bool = True) -> None:
+        with self._lock:
+            old = self._runs.pop(run_id, None)
+            if old is None and not is_new:
+                return
+            self._num_bytes += run.num_bytes - (old.num_bytes if old else 0)
+            self._runs[run_id] = run
+            self._make_room()
+
+    def _make_room(self) -> None:
+        while len(self._runs) > self._max_runs or (self._num_bytes > self._max_bytes and len(self._runs) > 1):
+            _, forgotten = self._runs.popitem(last=False)
+            self._num_bytes -= forgotten.num_bytes
 
     def get(self, trace_id: str) -> tuple[Trace, bool]:
         """The trace and whether it is complete; raises TraceError for an id that is not known (any more)."""
@@ -146,6 +180,22 @@ class TraceStore:
                 raise TraceError(UNKNOWN_ID)
             self._runs.move_to_end(trace_id)
             return run.snapshot(), run.is_done
+
+
+def memory_of(value: object) -> int:
+    """Estimated bytes of a record: its containers, texts and numbers, none of them counted as shared."""
+    total, rest = 0, [value]
+    while rest:
+        item = rest.pop()
+        total += sys.getsizeof(item)
+        if isinstance(item, dict):
+            rest += item.keys()
+            rest += item.values()
+        elif isinstance(item, list | tuple):
+            rest += item
+        elif is_dataclass(item):
+            rest += [getattr(item, one.name) for one in fields(item)]
+    return total
 
 
 def _read_manifest(folder: Path) -> list[Recording]:

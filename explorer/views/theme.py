@@ -131,6 +131,8 @@ TEXT_PAIRS = (
     ("passing_text", "passing_wash"),
     ("quiet_text", "surface"),
     ("quiet_text", "quiet_fill"),
+    ("quiet_text", "segment"),
+    ("muted", "quiet_fill"),
     ("own_text", "own_fill"),
     ("good_text", "panel"),
     ("bad_text", "panel"),

@@ -27,6 +27,12 @@ def test_keys(open_viewer: OpenViewer) -> None:
         assert at(page) == expected, key
     press("m")
     assert page.evaluate("viewer.store.order") == "engine"
+    press("2")
+    expect(page.locator(".dtx-run")).to_be_visible()
+    press("1")
+    expect(page.locator(".dtx-main")).to_be_visible()
+    press("w")
+    assert page.evaluate("viewer.store.wide") is True
     press("b")
     assert page.evaluate("viewer.store.fold") is True
     press("]")
@@ -46,7 +52,7 @@ def test_every_key_in_the_help_sheet_is_one_that_acts(open_viewer: OpenViewer) -
     shown = page.locator(".dtx-help .dtx-keys dt").all_text_contents()
     assert shown == [
         *("←", "→", "Shift + ← →", "↑ ↓", "Tab, ↑ ↓", "Home", "End", "Space", "s", "[  ]"),
-        *("m", "g", "b", "q", "p", "f", "Esc", "?"),
+        *("1 … 5", "r", "w", "m", "g", "b", "q", "p", "f", "Esc", "?"),
     ]
 
 

@@ -15,7 +15,7 @@ from explorer.errors import SettingError
 from explorer.loading import LoadedModels, ModelStore
 from explorer.methods.eagle2 import Eagle2, Eagle2Settings
 from explorer.prediction import PROFILE_FILE, Profile, Shape, profile_text
-from explorer.runner_events import RunRequest, Status
+from explorer.runner_events import RunRequest, Status, drain
 from tests.support.goldens import FOLDER
 from tests.support.tiny import tiny_drafter, tiny_target
 
@@ -30,13 +30,9 @@ PROFILE = Profile(
 )
 
 
-def drain(work: Generator[Status, None, Any]) -> tuple[Any, list[Status]]:
-    events = []
-    while True:
-        try:
-            events.append(next(work))
-        except StopIteration as end:
-            return end.value, events
+def drained(work: Generator[Status, None, Any]) -> tuple[Any, list[Status]]:
+    events: list[Status] = []
+    return drain(work, events.append), events
 
 
 @pytest.fixture
@@ -48,12 +44,12 @@ def source(tmp_path: Path) -> str:
 
 @pytest.fixture
 def models() -> LoadedModels:
-    loaded, _ = drain(ModelStore().models(RunRequest("eagle2", prompt="x", target=str(FOLDER / "base_a"))))
+    loaded, _ = drained(ModelStore().models(RunRequest("eagle2", prompt="x", target=str(FOLDER / "base_a"))))
     return loaded
 
 
 def test_every_size_is_measured_and_said() -> None:
-    cost, events = drain(measure_device(tiny_target(), repeats=2))
+    cost, events = drained(measure_device(tiny_target(), repeats=2))
     assert set(cost.verify_ms) == set(SIZES)
     assert min(cost.verify_ms.values()) > 0
     assert [event.fraction for event in events] == [0, 0.5]
@@ -61,14 +57,14 @@ def test_every_size_is_measured_and_said() -> None:
 
 def test_every_shape_is_measured() -> None:
     target = tiny_target()
-    cost, _ = drain(measure_drafts(target, Eagle2, tiny_drafter("eagle2", target), PROFILE, repeats=1))
+    cost, _ = drained(measure_drafts(target, Eagle2, tiny_drafter("eagle2", target), PROFILE, repeats=1))
     assert len(cost.draft_ms) == 2 and min(cost.draft_ms) > 0
 
 
 def test_depths_between_the_ends_lie_on_a_line() -> None:
     target = tiny_target()
     shapes = [Shape({"depth": depth, "top_k": 2}, [1.0, 1.2]) for depth in (3, 1, 2)]
-    cost, events = drain(
+    cost, events = drained(
         measure_drafts(target, Eagle2, tiny_drafter("eagle2", target), Profile("eagle2", "", 1, shapes))
     )
     deep, shallow, between = cost.draft_ms
@@ -79,26 +75,26 @@ def test_depths_between_the_ends_lie_on_a_line() -> None:
 def test_auto_becomes_the_fastest_tree_that_keeps_to_the_given_numbers(models: LoadedModels, source: str) -> None:
     free = Eagle2Settings(AUTO, AUTO, AUTO)  # type: ignore[arg-type]
     assert has_auto(free) and not has_auto(Eagle2Settings())
-    (settings, chosen), _ = drain(settle(free, models, Eagle2, source))
+    (settings, chosen), _ = drained(settle(free, models, Eagle2, source))
     assert settings == Eagle2Settings(3, 2, 2) and chosen.tau == 9.0
-    (settings, _), events = drain(settle(Eagle2Settings(AUTO, 1, 2), models, Eagle2, source))  # type: ignore[arg-type]
+    (settings, _), events = drained(settle(Eagle2Settings(AUTO, 1, 2), models, Eagle2, source))  # type: ignore[arg-type]
     assert settings.depth == 1 and settings.total_tokens in (2, 3)
     assert events == []  # measured once
     with pytest.raises(SettingError, match=r"depth 5, top_k 2; it knows depth 1, 2; top_k 2"):
-        drain(settle(Eagle2Settings(AUTO, 5, 2), models, Eagle2, source))  # type: ignore[arg-type]
+        drained(settle(Eagle2Settings(AUTO, 5, 2), models, Eagle2, source))  # type: ignore[arg-type]
 
 
 def test_auto_needs_a_profile_of_its_own_method(models: LoadedModels, source: str) -> None:
     with pytest.raises(SettingError, match="has none for eagle2"):
-        drain(predictions(models, Eagle2, str(FOLDER / "eagle_bias")))
+        drained(predictions(models, Eagle2, str(FOLDER / "eagle_bias")))
     Path(source, PROFILE_FILE).write_text(profile_text(Profile("medusa", "text", 1, PROFILE.shapes)))
     with pytest.raises(SettingError, match="has none for eagle2"):
-        drain(predictions(models, Eagle2, source))
+        drained(predictions(models, Eagle2, source))
 
 
 def test_a_report_leaves_out_what_has_no_profile(source: str) -> None:
     request = RunRequest("eagle2", target=str(FOLDER / "base_a"), drafter=source)
-    report, _ = drain(report_costs(request, ["eagle2", "eagle1"], ModelStore()))
+    report, _ = drained(report_costs(request, ["eagle2", "eagle1"], ModelStore()))
     assert list(report.methods) == ["EAGLE-2"]
     assert [item.num_rows for item in report.methods["EAGLE-2"]] == [2, 3]
     assert report.cost.verify_at(1) > 0

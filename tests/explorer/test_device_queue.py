@@ -59,3 +59,16 @@ def test_threads_never_hold_it_together():
     for thread in threads:
         thread.join(30)
     assert len(most) == 80 and max(most) == 1
+
+
+def test_its_length_is_the_run_on_the_device_and_those_behind_it():
+    queue = DeviceQueue()
+    first, second = object(), object()
+    assert len(queue) == 0
+    list(queue.enter(first))
+    waiting = queue.enter(second)
+    next(waiting)
+    assert len(queue) == 2
+    queue.leave(first)
+    queue.leave(second)
+    assert len(queue) == 0

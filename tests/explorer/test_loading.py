@@ -7,7 +7,7 @@ from explorer.checkpoints import smollm2
 from explorer.config import repo_path
 from explorer.errors import CheckpointError, DeviceError, FetchError, SettingError
 from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source
-from explorer.runner_events import RunRequest, Status
+from explorer.runner_events import RunRequest, Status, drain
 from explorer.target_presets import TargetPreset
 from tests.support.checkpoints import copy_golden, edit_json
 from tests.support.goldens import FOLDER
@@ -18,12 +18,8 @@ def request(method="eagle2", **changes):
 
 
 def load(store, wanted):
-    statuses, events = [], store.models(wanted)
-    while True:
-        try:
-            statuses.append(next(events))
-        except StopIteration as end:
-            return end.value, statuses
+    statuses = []
+    return drain(store.models(wanted), statuses.append), statuses
 
 
 def test_a_target_is_loaded_once_and_the_oldest_makes_room(monkeypatch):

@@ -10,7 +10,7 @@ from explorer.errors import DeviceError, ExplorerError, PromptError, SettingErro
 from explorer.loading import ModelStore
 from explorer.prediction import PROFILE_FILE, Profile, Shape, profile_text
 from explorer.run_setup import check_request, prepare_run
-from explorer.runner_events import Notice, RunRequest
+from explorer.runner_events import Notice, RunRequest, drain
 from explorer.target_presets import TargetPreset
 from tests.support.goldens import FOLDER
 
@@ -22,13 +22,9 @@ def request(**changes):
 
 
 def prepare(wanted, store):
-    events, notices = prepare_run(wanted, check_request(wanted), store), []
-    while True:
-        try:
-            event = next(events)
-            notices += [event.text] if isinstance(event, Notice) else []
-        except StopIteration as end:
-            return end.value, notices
+    events = []
+    run = drain(prepare_run(wanted, check_request(wanted), store), events.append)
+    return run, [event.text for event in events if isinstance(event, Notice)]
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +41,7 @@ def store():
         ({"prompt_ids": (1,)}, PromptError, "not prompt and prompt_ids"),
         ({"prompt": None, "prompt_ids": (1,), "system": "x"}, PromptError, "leave the system prompt out"),
         ({"max_new_tokens": 0}, SettingError, "at least 1"),
+        ({"method": "lookahead", "is_adaptive": True}, SettingError, "adaptive runs are for draft_model, "),
         ({"max_new_tokens": -3}, SettingError, "at least 1"),
         ({"max_new_tokens": 2.5}, SettingError, "whole number"),
         ({"sampling": Sampling(0.7, acceptance="typical")}, SettingError, "eagle2 has no typical acceptance"),

@@ -12,7 +12,7 @@ from explorer.engine import Decoding
 from explorer.errors import CheckpointError, DeviceError, PromptError
 from explorer.metrics import compute_stats
 from explorer.runner import Runner
-from explorer.runner_events import BaselineProgress, Finished, RunRequest, Started, Status, Stepped
+from explorer.runner_events import BaselineProgress, DeviceState, Finished, RunRequest, Started, Status, Stepped, drain
 from explorer.text import decode
 from explorer.trace import Output, from_json, to_json
 from explorer.trace_check import check_trace
@@ -51,15 +51,20 @@ def test_measuring_takes_its_turn_on_the_device(runner):
     work = runner.measure(wanted, ["eagle2"])
     assert next(work) == Status("waiting for the device: 1 ahead")
     run.close()
-    while True:
-        try:
-            events.append(next(work))
-        except StopIteration as end:
-            report = end.value
-            break
+    report = drain(work, events.append)
     assert report.methods == {} and report.cost.verify_at(8) > 0  # the golden drafter brings no profile
     assert events[-1].fraction > 0
     assert finished(runner.run(wanted)).stats.num_steps > 0
+
+
+def test_an_adaptive_run_rests_and_keeps_its_output(runner):
+    """On a tiny target a plain pass is so cheap that drafting never pays: the baseline lane tells the policy."""
+    wanted = request(max_new_tokens=40, ignore_stop=True)
+    plain, adaptive = (finished(runner.run(dataclasses.replace(wanted, is_adaptive=on))) for on in (False, True))
+    rested = [step for step in adaptive.steps if step.plain_reason == "fallback"]
+    assert rested and all(step.extra["fallback"]["needed"] > 1 for step in rested)
+    assert not any(step.plain_reason for step in plain.steps)
+    assert adaptive.output.token_ids == plain.output.token_ids and adaptive.baseline.output_equal
 
 
 @pytest.mark.parametrize("method", PAIRS)
@@ -216,7 +221,9 @@ def test_runs_wait_for_each_other_in_order(runner):
     first = runner.run(request())
     next(first)
     second, third = runner.run(request()), runner.run(request())
-    assert next(second) == Status("waiting for the device: 1 ahead")
+    waits = next(second)
+    assert (waits, waits.num_ahead) == (Status("waiting for the device: 1 ahead"), 1)
+    assert runner.state() == DeviceState(is_loaded=True, is_busy=True, num_waiting=1)
     assert next(third) == Status("waiting for the device: 2 ahead")
     second.close()
     assert next(third) == Status("waiting for the device: 1 ahead")

@@ -7,7 +7,7 @@ import pytest
 
 from explorer import runner_events
 from explorer.config import DEFAULT_TARGET, Sampling
-from explorer.runner_events import Event, RunRequest
+from explorer.runner_events import Event, RunRequest, Status, drain
 
 
 def test_a_request_that_says_little_is_a_greedy_run_on_the_default_target_with_a_baseline():
@@ -30,6 +30,17 @@ def test_every_event_is_named_in_the_union():
     defined = {
         name
         for name, value in vars(runner_events).items()
-        if getattr(value, "__module__", "") == runner_events.__name__
+        if isinstance(value, type) and value.__module__ == runner_events.__name__
     }
-    assert defined - {"RunRequest", "Event"} == named
+    assert defined - {"RunRequest"} == named
+
+
+def test_draining_hands_over_each_event_and_returns_the_result():
+    def work():
+        yield Status("loading")
+        yield Status("measuring")
+        return 7
+
+    seen = []
+    assert (drain(work(), seen.append), drain(work())) == (7, 7)
+    assert seen == [Status("loading"), Status("measuring")]

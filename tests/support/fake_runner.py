@@ -8,7 +8,17 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 
 from explorer.prediction import CostReport, DeviceCost, Prediction
-from explorer.runner_events import BaselineProgress, Event, Finished, Notice, RunRequest, Started, Status, Stepped
+from explorer.runner_events import (
+    BaselineProgress,
+    DeviceState,
+    Event,
+    Finished,
+    Notice,
+    RunRequest,
+    Started,
+    Status,
+    Stepped,
+)
 from explorer.trace import Output, Trace
 
 
@@ -34,6 +44,10 @@ class FakeRunner:
                 yield from self._play(request)
             finally:
                 self.num_closed += 1
+
+    def state(self) -> DeviceState:
+        """Busy while a run holds the device."""
+        return DeviceState(True, self.device.locked())
 
     def measure(self, request: RunRequest, methods: Sequence[str]) -> Generator[Status, None, CostReport]:
         """Two statuses and a small report."""

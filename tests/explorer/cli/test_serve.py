@@ -17,6 +17,9 @@ from explorer.__main__ import main
         (["--targets", "smollm2", "--drafter", "vicuna-7b-v1.3:medusa=a/b"], "one of the targets smollm2"),
         (["--port", "0"], "1 to 65535"),
         (["--port", "70000"], "1 to 65535"),
+        (["--max-new-tokens", "0"], "--max-new-tokens must be at least 1, not 0"),
+        (["--max-kept-mb", "-3"], "--max-kept-mb must be at least 1"),
+        (["--grace", "-1"], "--grace must be seconds"),
     ],
 )
 def test_mistakes_exit_with_2_and_one_line(arguments: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from explorer.runner_events import Status
+from explorer.runner_events import DeviceState, Status
 from explorer.ui import app
-from explorer.ui.app import LazyRunner, build_app, launch_settings, page_theme
+from explorer.ui.app import LazyRunner, build_app, launch_settings, make_store, num_queued, page_theme
 from explorer.ui.options import AppOptions
 from tests.support.fake_runner import FakeRunner
 from tests.support.page import LARGE, TINY
@@ -88,3 +88,21 @@ def test_warming_up_brings_the_default_target_only_where_it_is_offered(
         if thread.name == "runner-import":
             thread.join(10)
     assert fetched == [True] * needs
+
+
+def test_asking_for_the_state_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "make_runner", lambda: FakeRunner(make_trace(steps=1)))
+    runner = LazyRunner()
+    assert runner.state() == DeviceState(is_loaded=False)
+    list(runner.run(app.RunRequest("eagle2", prompt="x")))
+    assert runner.state() == DeviceState(is_loaded=True)
+
+
+def test_an_empty_store_that_is_given_is_the_one_that_is_used(tmp_path: Path) -> None:
+    options = AppOptions((TINY,), traces_dir=tmp_path, max_kept_mb=1)
+    store = make_store(options)
+    demo, _ = build_app(FakeRunner(make_trace()), options, store)
+    runs = [fn.fn for fn in demo.fns.values() if fn.name == "run_trace"]
+    assert len(runs) == 1
+    assert store in [cell.cell_contents.store for cell in runs[0].__closure__ if hasattr(cell.cell_contents, "store")]
+    assert num_queued(demo) == 0

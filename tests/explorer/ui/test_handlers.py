@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gradio as gr
 import pytest
 
 from explorer.config import Sampling
 from explorer.errors import DeviceError
+from explorer.service.served_runner import RunLimits, ServedRunner
 from explorer.ui import handlers
 from explorer.ui.context import Context
 from explorer.ui.screen import KEEP, Screen
@@ -211,3 +213,30 @@ def test_only_the_chosen_methods_controls_are_visible(context: Context) -> None:
     with_settings = [form.name for form in context.forms if form.settings]
     updates = handlers.method_visibility(context, "medusa")
     assert [name for name, update in zip(with_settings, updates, strict=True) if update["visible"]] == ["medusa"]
+
+
+def test_a_tab_beyond_its_places_is_told_so_and_reaches_no_runner(context: Context) -> None:
+    request = gr.Request(session_hash="tab")
+    assert (
+        said(list(handlers.run_for_visitor(context, request, handlers.run_trace, *form_values(context)))[-2])["kind"]
+        == "done"
+    )
+    places = [context.visitors.admit("tab") for _ in range(context.options.max_per_visitor)]
+    for place in places:
+        place.__enter__()
+    (screen,) = handlers.run_for_visitor(context, request, handlers.run_trace, *form_values(context))
+    assert "runs waiting or running here already" in said(screen)["text"]
+    assert is_enabled(screen.run_button)
+    assert len(context.runner.requests) == 1  # type: ignore[attr-defined]
+
+
+def test_a_run_beyond_a_limit_keeps_its_steps_as_cancelled(recordings: Path) -> None:
+    served = ServedRunner(FakeRunner(make_trace("eagle2", 6, 12), step_ms=20), RunLimits(64, None, 0.05))
+    context = make_context(recordings, served)
+    last = play(context)[-1]
+    assert said(last)["kind"] == "error"
+    assert "this server gives a run" in said(last)["text"]
+    trace, is_done = context.store.get(shown(last)["id"])
+    assert is_done
+    assert trace.stop == "cancelled"
+    assert 0 < len(trace.steps) < 6

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from explorer.errors import SettingError
+from explorer.service.served_runner import RunLimits
 from explorer.target_presets import TargetPreset, load_targets
 from explorer.ui.options import AppOptions, pick_drafters, pick_targets
 from tests.support.page import LARGE, TINY
@@ -101,3 +102,8 @@ def test_a_visitor_names_no_drafter_of_his_own(name: object) -> None:
 def test_drafters_that_cannot_be_are_refused(spec: str, says: str) -> None:
     with pytest.raises(SettingError, match=says):
         pick_drafters([spec], BOTH)
+
+
+def test_what_a_run_may_ask_for_is_the_operators() -> None:
+    options = AppOptions((), max_new_tokens=5, max_prompt_tokens=7, max_run_seconds=2)
+    assert options.limits == RunLimits(5, 7, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pytest
 
 from explorer.errors import TraceError
 from explorer.runner_events import Stepped
-from explorer.trace import Label
+from explorer.trace import Label, from_json, to_json
 from explorer.trace_check import check_trace
-from explorer.ui.store import Library, TraceStore
+from explorer.ui.store import Library, TraceStore, memory_of
 from tests.support.traces import make_trace
 
 EMPTY = Library(Path("/nowhere"))
@@ -92,3 +93,54 @@ def test_the_least_recently_used_run_is_forgotten() -> None:
     store.finish(second, make_trace(steps=1))
     with pytest.raises(TraceError):
         store.get(second)
+
+
+def test_the_bytes_of_all_runs_are_bounded_and_the_newest_always_stays() -> None:
+    size = memory_of(make_trace("eagle2", 20, 30))
+    store = TraceStore(EMPTY, 32, max_bytes=int(2.5 * size))
+    ids = [store.open(make_trace("eagle2", 20, 30), is_done=True) for _ in range(3)]
+    assert len(store) == 2
+    assert size < store.num_bytes <= 2.5 * size
+    with pytest.raises(TraceError, match="no longer kept"):
+        store.get(ids[0])
+    large = store.open(make_trace("eagle2", 80, 30), is_done=True)
+    assert len(store) == 1
+    assert store.get(large)[0].stats.num_steps
+    assert store.num_bytes > 2.5 * size, "one run that is larger than everything is kept"
+
+
+def test_bytes_follow_steps_ends_and_cancelling() -> None:
+    trace = make_trace("eagle2", 10, 20)
+    store = TraceStore(EMPTY, 8)
+    run_id = store.open(replace(trace, steps=[]))
+    start = store.num_bytes
+    for step in trace.steps:
+        store.append(run_id, Stepped(step, {}))
+    told = sum(memory_of(step) + memory_of({}) for step in trace.steps)
+    assert store.num_bytes == pytest.approx(start + told, rel=1e-3)  # a text grows a little when it is first encoded
+    store.finish(run_id, trace)
+    assert store.num_bytes == pytest.approx(memory_of(trace), rel=1e-3)
+    other = store.open(replace(trace, steps=[]))
+    store.cancel(other)
+    store.finish("unknown", trace)
+    assert store.num_bytes == pytest.approx(memory_of(trace) + memory_of(store.get(other)[0]), rel=1e-3)
+
+
+def test_a_run_that_goes_on_is_not_the_first_to_be_forgotten() -> None:
+    trace = make_trace("eagle2", 4, 8)
+    store = TraceStore(EMPTY, 2)
+    running, other = store.open(replace(trace, steps=[])), store.open(trace, is_done=True)
+    store.append(running, Stepped(trace.steps[0], {}))
+    store.open(trace, is_done=True)
+    assert store.get(running)[0].steps
+    with pytest.raises(TraceError):
+        store.get(other)
+
+
+def test_the_estimate_of_memory_is_near_what_a_trace_really_takes() -> None:
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    trace = from_json(to_json(make_trace("eagle2", 60, 60)))
+    real = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert 0.5 * real < memory_of(trace) < 3 * real
