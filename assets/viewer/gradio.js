@@ -23,6 +23,7 @@ mountViewer({
     firstLesson: lessonInAddress(),
   } : {}),
   onChange: (callback) => watch("value", callback),
+  isPresented: new URLSearchParams(window.location.search).get("present") === "1",
   emit: (name, data) => {
     element.dispatchEvent(new CustomEvent(name, { detail: data }));
     trigger(name, data);

@@ -27,9 +27,8 @@ function createSwitch(store, field, title, parts) {
     shown().draw();
   }
 
-  function isOffered(name) { return parts.some((part) => part.name === name && has(part)); }
-
   function link() { if (shown().link) shown().link(); }
 
-  return { bar, elements: parts.map((part) => part.element), mark, draw, link, shown, isOffered };
+  return { bar, elements: parts.map((part) => part.element), mark, draw, link, shown,
+    isOffered: (name) => parts.some((part) => part.name === name && has(part)) };
 }

@@ -56,6 +56,14 @@ function showAddress(step) {
   // Safari throws above a hundred changes in thirty seconds; a link that lags must not stop the viewer.
   try { window.history.replaceState(null, '', address); } catch (error) { return; }
 }
+// Presenter mode shows the viewer alone; the address keeps it.
+element.addEventListener('present_change', (event) => {
+  document.body.classList.toggle('is-presenting', event.detail.on);
+  const address = new URL(window.location.href);
+  if (event.detail.on) address.searchParams.set('present', '1');
+  else address.searchParams.delete('present');
+  try { window.history.replaceState(null, '', address); } catch (error) { return; }
+});
 element.addEventListener('step_select', (event) => showAddress(event.detail.step));
 // While a lesson runs, its stop is the address, and what belongs to the page's own run is out of sight.
 element.addEventListener('lesson_select', (event) => {

@@ -52,6 +52,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.moments": 0,
     "explorer.panels": 0,
     "explorer.plain_steps": 0,
+    "explorer.quiz": 0,
     "explorer.race": 0,
     "explorer.side_by_side": 0,
     "explorer.theory": 0,
