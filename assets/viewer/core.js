@@ -8,7 +8,7 @@ function mountViewer(adapter) {
   const root = adapter.element;
   const store = createStore();
   const quitter = new AbortController();
-  let isLoading = false, isStale = false;
+  let isLoading = false, isStale = false, wishedStep;
 
   const actions = {
     togglePlay: () => { if (moments.isAsking()) moments.reveal(); else store.set({ playing: !store.playing }); },
@@ -202,7 +202,8 @@ function mountViewer(adapter) {
     do {
       isStale = false;
       const current = adapter.current(), { id = null, step } = current;
-      const isNew = id !== store.id;
+      const isNew = id !== store.id, isSent = isNew || step !== wishedStep; // the host may send it to another step
+      wishedStep = step;
       if (isNew) reset(id);
       chooser.see(current);
       if (id === null) { store.set({ message: "No run is open." }); break; }
@@ -210,7 +211,7 @@ function mountViewer(adapter) {
         const payload = await adapter.load(store.steps.length);
         if ((adapter.current().id ?? null) !== id) isStale = true;
         else if (payload.error) store.set({ message: payload.error });
-        else merge(payload, isNew ? step : undefined);
+        else merge(payload, isSent ? step : undefined);
       } catch (error) {
         store.set({ message: "This run could not be loaded: " + error.message });
       }

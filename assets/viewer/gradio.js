@@ -12,7 +12,7 @@ function lessonInAddress() {
 
 const current = () => lent || JSON.parse(props.value || "{}");
 
-mountViewer({
+const pageViewer = mountViewer({
   element: shell,
   current,
   load: async (from) => JSON.parse(await server.get_view(JSON.stringify({ id: current().id, from }))),

@@ -28,13 +28,18 @@ function setScheme(isDark) {
   schemeButton.textContent = isDark ? "light" : "dark";
 }
 
+// What the page knows of its one run; nothing of others.
+function insightInPage(kind, ids, step) {
+  if (ids.length !== 1 || ids[0] !== replay.id) return null;
+  return kind === "step" ? replay.insights.steps[step] : replay.insights[kind];
+}
+
 const replayViewer = mountViewer({
   element: shell,
   isAlone: true, // no other run is in the file
   current: () => ({ id: replay.id, step: stepInAddress() ?? replay.start }),
   load: async () => replay,
-  insight: async (kind, ids, step) => (kind === "step" ? replay.insights.steps[step] : replay.insights[kind])
-    || { error: "This replay does not hold the answer." },
+  insight: async (kind, ids, step) => insightInPage(kind, ids, step) || { error: "A replay holds one run: other runs are in the explorer." },
   onChange: () => {},
   isPresented: addressParts().has("present"),
   emit: (name, data) => {

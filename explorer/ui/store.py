@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from explorer.errors import TraceError
 from explorer.metrics import compute_stats
-from explorer.runner_events import Stepped
+from explorer.runner_events import RunRequest, Stepped
 from explorer.trace import Label, Output, Step, Trace, read_trace
 
 T = TypeVar("T")
@@ -83,6 +83,7 @@ class _Run:
     vocab: dict[str, Label] = field(default_factory=dict)
     text: str | None = None
     is_done: bool = False
+    request: RunRequest | None = None
 
     def snapshot(self) -> Trace:
         """The run so far as a trace of its own; the caller may read it while further steps arrive."""
@@ -122,10 +123,10 @@ class TraceStore:
         """Estimated memory of the runs that are kept."""
         return self._num_bytes
 
-    def open(self, trace: Trace, *, is_done: bool = False) -> str:
-        """Keep a run that has just started (or is complete) and return its id."""
+    def open(self, trace: Trace, *, is_done: bool = False, request: RunRequest | None = None) -> str:
+        """Keep a run that has just started (or is complete) with what was asked for, and return its id."""
         run_id = secrets.token_urlsafe(ID_BYTES)
-        self._put(run_id, _Run(trace, memory_of(trace), list(trace.steps), is_done=is_done))
+        self._put(run_id, _Run(trace, memory_of(trace), list(trace.steps), is_done=is_done, request=request))
         return run_id
 
     def append(self, run_id: str, event: Stepped) -> int:
@@ -156,9 +157,16 @@ class TraceStore:
         if snapshot is not None:
             self._replace(run_id, replace(snapshot, stop=stop))
 
+    def request(self, run_id: str) -> RunRequest | None:
+        """What a run was asked for; None where the trace came without a run, or is not known."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            return run.request if run else None
+
     def _replace(self, run_id: str, trace: Trace) -> None:
         if run_id in self._runs:
-            self._put(run_id, _Run(trace, memory_of(trace), is_done=True), is_new=False)
+            run = _Run(trace, memory_of(trace), is_done=True, request=self.request(run_id))
+            self._put(run_id, run, is_new=False)
 
     def _put(self, run_id: str, run: _Run, *, is_new: bool = True) -> None:
         with self._lock:

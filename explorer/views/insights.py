@@ -11,6 +11,8 @@ in token, tokens or tops). Nodes are numbered as in view JSON: rows, ghosts, the
 ``diff_insight``  TraceDiff, "shared": [[step, step]], pairs that begin at the same place of the same text, and "texts":
                  both runs' {"tokens", "passes": how many passes had been made when each was there}
 ``compare_insight``  Comparison and "other": the second run's step as in view JSON, which the viewer does not have
+``replay_payload``  view JSON of a whole run and "insights": {"steps": [of each step], "run", "race"}, all without
+                    vocabularies of their own: their labels are in that of the view
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from explorer.timeline import num_passes
 from explorer.trace import Trace
 from explorer.trace_check import used_ids
 from explorer.trace_diff import diff_traces
-from explorer.views.viewer import labels, view_step
+from explorer.views.viewer import labels, view_payload, view_step
 
 SIGNIFICANT_DIGITS = 5
 TOKEN_ENDINGS = ("token", "tokens", "tops")
@@ -82,6 +84,16 @@ def compare_insight(first: Trace, step: int, second: Trace) -> dict[str, Any]:
     found = compare_at(first, step, second)
     other = second.steps[found.sides[1].step]
     return _answer(encode(found) | {"other": view_step(second, other)}, [first, second], used_ids(other))
+
+
+def replay_payload(trace: Trace) -> dict[str, Any]:
+    """All that the viewer can ask about one run, for a page that answers from what lies in it."""
+    view = view_payload(trace)
+    steps = [step_insight(trace, step.index) for step in trace.steps]
+    run, duel = run_insight(trace), race_insight([trace])
+    for answer in (*steps, run, duel):
+        view["vocab"] |= answer.pop("vocab")
+    return view | {"insights": {"steps": steps, "run": run, "race": duel}}
 
 
 def _answer(parts: dict[str, Any], traces: Sequence[Trace], more_ids: Iterable[int] = ()) -> dict[str, Any]:

@@ -137,7 +137,9 @@ def test_another_recording_and_the_keys(slow: AppServer, open_page: Callable[...
     expect(page.locator(".dtx-transport")).to_contain_text("step 1 / 5")
 
 
-def test_a_drafter_is_picked_among_what_is_offered(generous: AppServer, open_page: Callable[..., Page]) -> None:
+def test_target_and_drafter_are_picked_among_what_is_offered(
+    generous: AppServer, open_page: Callable[..., Page]
+) -> None:
     page = open_page(generous.url)
     wait_for_trace(page)
     page.get_by_text("Settings", exact=True).click()
@@ -146,6 +148,12 @@ def test_a_drafter_is_picked_among_what_is_offered(generous: AppServer, open_pag
     page.get_by_role("option", name="eagle_nobias").click()
     page.locator("#run").click()
     say(page, re.compile(r"^Done: EAGLE-2 .* does not seem to belong to this target"), timeout=180_000)
+    page.locator("#target input").click()
+    page.get_by_role("option", name="Other target").click()
+    expect(page.locator("#drafter input")).to_have_value("medusa_b")  # the one method that drafts there
+    expect(page.locator(".method-settings:visible")).to_have_count(1)
+    page.locator("#run").click()
+    say(page, re.compile(r"^Done: Medusa on base_b"), timeout=180_000)
 
 
 def test_a_real_run_streams_and_ends(real: AppServer, open_page: Callable[..., Page]) -> None:
@@ -160,7 +168,7 @@ def test_a_real_run_streams_and_ends(real: AppServer, open_page: Callable[..., P
     expect(page.locator("#summary .js-plotly-plot")).to_be_visible()
     assert "trace=" not in page.url, "a visitor's own run has no public address"
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download this trace").click()
+        page.locator("#takeaway button[data-kind=trace]").click()
     trace = from_json(Path(download.value.path()).read_text(encoding="utf-8"))
     check_trace(trace)
     assert trace.prompt.text == "Count the red cats"

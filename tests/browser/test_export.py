@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from explorer import __main__ as command_line
 from explorer.trace import write_trace
+from explorer.views.insights import run_insight, step_insight
 from tests.support.traces import make_trace
 
 pytestmark = pytest.mark.browser
@@ -70,6 +72,20 @@ def test_controls_and_address_agree(replay: Page) -> None:
     replay.evaluate("location.hash = '#elsewhere'")
     replay.locator(".dtx-next").click()
     expect(count).to_have_text("step 6 / 6")
+
+
+def test_what_is_said_beside_the_steps_lies_in_the_page(replay: Page) -> None:
+    ask = "([kind, ids, step]) => replayViewer && insightInPage(kind, ids ?? [replay.id], step)"
+    for step in TRACE.steps:
+        answer = replay.evaluate(ask, ["step", None, step.index])
+        assert answer["step"] == step.index
+        assert answer["micro"] == json.loads(json.dumps(step_insight(TRACE, step.index)["micro"]))
+    assert replay.evaluate(ask, ["run", None, 0])["misses"]["num_steps"] == run_insight(TRACE)["misses"]["num_steps"]
+    assert len(replay.evaluate(ask, ["race", None, 0])["lanes"]) == 2
+    assert replay.evaluate(ask, ["race", ["", "another"], 0]) is None
+    tops = json.dumps(step_insight(TRACE, 0)["vocab"])
+    known = replay.evaluate("[...replayViewer.store.vocab.keys()]")
+    assert set(json.loads(tops)) <= set(known)
 
 
 def test_hostile_tokens_are_text_in_both_schemes(replay: Page) -> None:

@@ -86,6 +86,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.training": 6,
     "explorer.views": VIEWS,
     "explorer.export": EXPORT,
+    "explorer.takeaway": 7,
     "explorer.service": 7,
     "explorer.ui": 7,
     "explorer.cli": 7,
