@@ -11,7 +11,8 @@ from typing import NoReturn
 from explorer.config import prepare_environment
 from explorer.errors import ExplorerError
 
-COMMANDS = ("fetch", "trace", "show", "export", "record", "bench", "cost", "train", "serve")  # modules of explorer.cli
+# modules of explorer.cli
+COMMANDS = ("fetch", "trace", "show", "export", "record", "bench", "diagnose", "cost", "train", "serve")
 
 MISTAKE, INTERRUPTED, BROKEN_PIPE = 2, 130, 1  # the last as rich and the Python manual have it
 

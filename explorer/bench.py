@@ -16,7 +16,7 @@ from explorer.config import Sampling
 from explorer.engine import Decoding
 from explorer.loading import ModelStore
 from explorer.measurement import Measurement, ResultsFile
-from explorer.metrics import acceptance_histogram, depth_counts
+from explorer.metrics import acceptance_histogram, depth_counts, head_counts
 from explorer.questions import Question
 from explorer.run_setup import Run, check_request, prepare_run
 from explorer.runner import warm_decoding
@@ -153,6 +153,7 @@ def _generate_options(sampling: Sampling) -> dict[str, Any]:
 def _measurement(run: Run, question: Question, decoding: Decoding, steps: list[Step]) -> Measurement:
     whole = [step for step in steps if not step.is_cut]
     tried, accepted = depth_counts(whole)
+    target = run.models.target
     split = {name: sum(getattr(step.ms, name) for step in steps) for name in ("verify", "commit", "other", "record")}
     return Measurement(
         question_id=question.id,
@@ -172,4 +173,7 @@ def _measurement(run: Run, question: Question, decoding: Decoding, steps: list[S
         tried_by_depth=tried,
         accepted_by_depth=accepted,
         gaps=decoding.gaps if run.request.method == AUTOREGRESSIVE else [],
+        drafter=run.drafter,
+        target_bytes=target.num_parameters * target.dtype.itemsize,
+        heads=head_counts(whole, decoding.output, len(run.prompt.token_ids)),
     )

@@ -46,9 +46,14 @@ class Calibration:
 
 def calibrations(trace: Trace) -> list[Calibration]:
     """An answer to each of QUESTIONS; empty where the method's drafts have no probabilities."""
-    found = []
+    return pooled_calibrations([trace])
+
+
+def pooled_calibrations(traces: Sequence[Trace]) -> list[Calibration]:
+    """The same over several runs of one drafter."""
+    steps, found = [step for trace in traces for step in trace.steps], []
     for question, pairs in zip(QUESTIONS, (_next_pairs, _path_pairs), strict=True):
-        nodes = [pair for step in trace.steps for pair in pairs(step)]
+        nodes = [pair for step in steps for pair in pairs(step)]
         if nodes:
             found.append(_calibration(question, nodes))
     return found

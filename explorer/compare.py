@@ -39,8 +39,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides after output token ``index``. num_both: token paths that both drafted, a path being one node's."""
+    """Two sides after output token ``index``. num_both: token paths that both drafted, a path being one node's.
 
+    question: what is compared, as a heading.
+    """
+
+    question: str
     index: int
     sides: tuple[Side, Side]
     num_both: int
@@ -87,7 +91,8 @@ def compare_at(first: Trace, step: int, second: Trace) -> Comparison:
     )
     num_both = len(here.keys() & there.keys())
     token = quote(first.vocab, first.output.token_ids[index])
-    return Comparison(index, sides, num_both, _sentences(sides, num_both, token, text))
+    question = f"What would {labels[1]} have drafted after {token}?"
+    return Comparison(question, index, sides, num_both, _sentences(sides, num_both, token, text))
 
 
 def _num_common(first: Trace, second: Trace) -> int:

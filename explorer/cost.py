@@ -12,7 +12,7 @@ import torch
 
 from explorer.clock import Clock
 from explorer.config import AUTO, Sampling, resolve
-from explorer.devices import device_name
+from explorer.devices import device_name, measure_peaks
 from explorer.errors import SettingError
 from explorer.loading import LoadedModels, ModelStore, drafter_source
 from explorer.methods.base import Method
@@ -65,6 +65,8 @@ def measure_device(target: Target, repeats: int = REPEATS) -> Generator[Status, 
         num_threads=torch.get_num_threads(),
         prefix_len=len(prompt),
         verify_ms={size: statistics.median(values) for size, values in times.items()},
+        shape=target.model_shape,
+        peaks=measure_peaks(target.device, target.dtype),
     )
 
 

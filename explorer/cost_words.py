@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from explorer.prediction import TOTAL_TOKENS, DeviceCost, Prediction
+from explorer.theory import free_rows, pass_work
 
 MANY_ROWS = 60  # the published budget of EAGLE-2
 
@@ -11,6 +12,20 @@ def cost_sentence(cost: DeviceCost, num_rows: int = MANY_ROWS) -> str:
     """What a large tree costs here, in passes of one row."""
     one, many = cost.verify_at(1), cost.verify_at(num_rows)
     return f"{num_rows} rows cost {many / one:.1f} × one row here ({many:.0f} ms against {one:.0f} ms)"
+
+
+def floor_sentence(cost: DeviceCost) -> str:
+    """How near a pass of one row comes to what the device can do, and how many rows would be free; empty if unknown."""
+    floor = cost.floor_at(1)
+    if floor is None or cost.shape is None or cost.peaks is None:
+        return ""
+    one, work = cost.verify_at(1), pass_work(cost.shape, 1, cost.prefix_len)
+    rows = free_rows(cost.shape, cost.prefix_len, cost.peaks)
+    return (
+        f"A pass of one row reads {work.num_bytes / 1e6:.0f} MB, at {cost.peaks.bandwidth / 1e9:.1f} GB/s at least "
+        f"{floor:.0f} ms: it takes {one / floor:.1f} × that. By the roofline a pass could carry {rows} rows for the "
+        f"price of one; from there on the {cost.peaks.rate / 1e9:.0f} billion operations a second are the limit"
+    )
 
 
 def prediction_sentence(item: Prediction) -> str:

@@ -10,7 +10,7 @@ Standard library only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,6 +22,7 @@ from explorer.trace import Step, Trace
 
 MAX_CURVES = 16  # depth limits that are listed; the deepest is always among them
 NUM_PLACED = 64  # static trees whose places are remembered
+GROWING_GUESSES = "Guesses grow out of earlier passes: what a smaller draft would have missed later is not counted."
 CHAINS = ("draft_model", "jacobi", "prompt_lookup")
 ORDER_WORDS = {
     "score": "rows are kept by the drafter's own score, as the rerank keeps them",
@@ -53,14 +54,16 @@ class Outcome:
 class StepCuts:
     """Every cut of one step.
 
-    order: how rows are kept (CutOrder). depths: the depth limits, ascending; the last one cuts nothing. table: for
-    each limit, for n = 1, 2, ... rows (root included, window rows not counted) the index into outcomes.
+    order: how rows are kept; ``words`` says it, ``limits`` what a cut cannot know. depths: the limits, ascending; the
+    last one cuts nothing. table: for each, for n = 1, 2, ... rows (root included, no window rows) index into outcomes.
     """
 
     order: CutOrder
     depths: list[int]
     table: list[list[int]]
     outcomes: list[Outcome]
+    words: str
+    limits: list[str]
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,14 @@ def step_cuts(trace: Trace, step: Step) -> StepCuts:
     for limit in limits:
         ends = _ends(trace, step, [row for row in order.rows if level[row] <= limit], len(order.rows) + 1)
         table.append([outcomes.setdefault(end, len(outcomes)) for end in ends])
-    return StepCuts(order, limits, table, [Outcome(end, level[end], _sentence(trace, step, end)) for end in outcomes])
+    return StepCuts(
+        order,
+        limits,
+        table,
+        [Outcome(end, level[end], _sentence(trace, step, end)) for end in outcomes],
+        _order_words([order.kind] if order.rows else []),
+        _step_limits(trace, step, order),
+    )
 
 
 def budget_curves(trace: Trace) -> Budgets:
@@ -132,15 +142,18 @@ def budget_curves(trace: Trace) -> Budgets:
             if len(rows) < len(order.rows) and order.kind != "chain":
                 exact_rows = min(exact_rows, len(rows) + 1)
         curves.append(Curve(limit, [value / len(whole) for value in total], exact_rows))
-    kinds = {order.kind for order in orders if order.rows}
-    words = listing([ORDER_WORDS[kind] for kind in ORDER_WORDS if kind in kinds]) or "nothing was drafted"
-    return Budgets(curves, f"{words[0].upper()}{words[1:]}.", _limits(trace, curves))
+    return Budgets(curves, _order_words({order.kind for order in orders if order.rows}), _limits(trace, curves))
 
 
 def depth_limits(deepest: int) -> list[int]:
     """1, 2, ... ``deepest``, at most MAX_CURVES of them; 0 alone where nothing was drafted."""
     limits = list(range(1, deepest + 1)) or [0]
     return limits if len(limits) <= MAX_CURVES else [*limits[: MAX_CURVES - 1], deepest]
+
+
+def _order_words(kinds: Collection[str]) -> str:
+    words = listing([ORDER_WORDS[kind] for kind in ORDER_WORDS if kind in kinds]) or "nothing was drafted"
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _ends(trace: Trace, step: Step, rows: Sequence[int], most: int) -> list[int]:
@@ -249,6 +262,24 @@ def _preset_places(name: str, num_rows: int, depth: int) -> tuple[tuple[int, ...
     return static.parents, [place[path] for path in static.choices]
 
 
+def _step_limits(trace: Trace, step: Step, order: CutOrder) -> list[str]:
+    """What the cuts of one step cannot know."""
+    found = []
+    if step.num_pruned:
+        found.append(
+            f"More rows cannot be tried: the target never saw the {plural(step.num_pruned, 'pruned node')}, so nobody "
+            "knows what it would have said after them."
+        )
+    if order.rows and order.kind != "chain":
+        found.append(
+            "A shallower tree would have had room for other nodes, which were not verified: with a depth limit, at "
+            "least so much would have been accepted."
+        )
+    if trace.method in ("jacobi", "lookahead"):
+        found.append(GROWING_GUESSES)
+    return found
+
+
 def _limits(trace: Trace, curves: list[Curve]) -> list[str]:
     """What the numbers cannot know, for this run."""
     found = [
@@ -265,5 +296,5 @@ def _limits(trace: Trace, curves: list[Curve]) -> list[str]:
             "a lower bound."
         )
     if trace.method in ("jacobi", "lookahead"):
-        found.append("Guesses grow out of earlier passes: what a smaller draft would have missed later is not counted.")
+        found.append(GROWING_GUESSES)
     return found

@@ -1,10 +1,18 @@
-"""What a device calls itself."""
+"""What a device calls itself, and what it can do at best."""
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 
 import torch
+
+from explorer.clock import Clock
+from explorer.theory import Peaks
+
+_READ_BYTES = 2**28  # far beyond any processor's own caches
+_SIDE = 1024
+_REPEATS = 3
 
 
 def device_name(device: torch.device) -> str:
@@ -17,3 +25,21 @@ def device_name(device: torch.device) -> str:
     except OSError:
         names = []
     return names[0] if names else platform.processor() or platform.machine()
+
+
+@torch.inference_mode()
+def measure_peaks(device: torch.device, dtype: torch.dtype) -> Peaks:
+    """The best of a few readings of a large tensor and of a few square products in this dtype; about a second."""
+    held = torch.ones(_READ_BYTES // torch.float32.itemsize, device=device)
+    square = torch.ones(_SIDE, _SIDE, dtype=dtype, device=device)
+    bandwidth = _READ_BYTES / _best_seconds(device, held.sum)
+    return Peaks(bandwidth, 2 * _SIDE**3 / _best_seconds(device, lambda: square @ square))
+
+
+def _best_seconds(device: torch.device, work: Callable[[], object]) -> float:
+    clock, times = Clock(device), []
+    for _ in range(_REPEATS + 1):  # the first warms up
+        clock.start()
+        work()
+        times.append(clock.lap())
+    return min(times[1:]) / 1000

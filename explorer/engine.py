@@ -11,6 +11,7 @@ from torch import Tensor
 from explorer.clock import Clock
 from explorer.config import Sampling
 from explorer.errors import PromptError, SettingError
+from explorer.fallback import FallbackPolicy
 from explorer.methods.base import Draft, Method, check_acceptance
 from explorer.record import StepFacts, build_step
 from explorer.sampling import Sampler
@@ -19,6 +20,7 @@ from explorer.trace import PrefillTimes, Step, StepTimes
 from explorer.tree import DraftTree
 from explorer.verify import Verdict, is_finite, verify_greedy, verify_rejection, verify_typical
 
+FALLBACK = "fallback"  # a plain step's reason, and the place in ``extra`` where the policy's figures lie
 _ROOM = 64  # cache rows beyond the output that the first allocation leaves for a tree; more are made when needed
 
 
@@ -43,8 +45,16 @@ class Decoding:
     each output token was chosen, [len(output)].
     """
 
-    def __init__(self, target: Target, method: Method, prompt_ids: list[int], options: DecodeOptions) -> None:
+    def __init__(
+        self,
+        target: Target,
+        method: Method,
+        prompt_ids: list[int],
+        options: DecodeOptions,
+        fallback: FallbackPolicy | None = None,
+    ) -> None:
         check_acceptance(method, options.sampling)
+        self._fallback = fallback
         self._target = target
         self._method = method
         self._options = options
@@ -97,7 +107,7 @@ class Decoding:
         """Draft, verify, commit; None where the target's numbers were not finite."""
         clock, target = self._clock, self._target
         clock.start()
-        draft, plain_reason = self._fit(self._method.draft(self.output[-1]))
+        draft, plain_reason = self._fit(self._draft(self.output[-1]))
         tree = draft.tree()
         drafting_ms = clock.lap()
         output = target.forward(tree)
@@ -116,9 +126,19 @@ class Decoding:
             index, prefix_len, draft, tree, verdict, output.logits, self._root_logits, emitted, plain_reason
         )
         step = build_step(facts, StepTimes(list(draft.passes_ms), verify_ms, commit_ms, other_ms, record=0.0))
+        if self._fallback is not None:
+            self._fallback.observe(len(emitted), step.ms.total, is_plain=self._fallback.is_resting)
         self._root_logits = output.logits[verdict.path[-1]]
         self._emit(emitted, output.logits[list(verdict.path)])
         return replace(step, ms=replace(step.ms, record=clock.lap()))
+
+    def _draft(self, root: int) -> Draft:
+        """The method's own, or the root alone while the fallback policy rests."""
+        if self._fallback is None or not self._fallback.is_resting:
+            return self._method.draft(root)
+        self._method.rest(root)
+        extra = {FALLBACK: self._fallback.told()}
+        return Draft(DraftTree.from_lists([root], [-1]), extra=extra, plain_reason=FALLBACK)
 
     def _judge(self, draft: Draft, tree: DraftTree, logits: Tensor) -> Verdict:
         """The acceptance rule that the run's sampling names."""

@@ -10,16 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from explorer.plain_steps import plain_sentence
 from explorer.trace import DrawRecord, Label, Step
 
 MISS_CLASSES = ("not_drafted", "pruned", "elsewhere", "outranked", "sampled")
 QUOTE_LENGTH = 24  # characters of a token label inside a sentence
 LISTED = 6  # tokens in one list inside a sentence
-PLAIN_SENTENCES = {
-    "fallback": "the method fell back to plain decoding",
-    "context_limit": "the context is nearly full",
-    "no_draft": "the drafter had nothing to propose",
-}
 # controls, line and paragraph separators, zero-width space, byte order mark, every bidirectional control
 _INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
@@ -281,7 +277,7 @@ def step_sentence(step: Step, vocab: Mapping[str, Label]) -> str:
     if step.num_drafted == 0:
         if step.plain_reason is None:
             return f"One target pass, one token: {own}."
-        return f"A plain pass, because {PLAIN_SENTENCES[step.plain_reason]}. The target chose {own}."
+        return f"A plain pass, because {plain_sentence(step)}. The target chose {own}."
     accepted = [quote(vocab, step.tree.token[row]) for row in step.path[1:]]
     start = f"{step.num_drafted} drafted, {len(accepted)} accepted{': ' if accepted else ''}{' '.join(accepted)}. "
     end = f"Bonus token: {own}." if clause is None else f"Then the target chose {own}, which {clause}."

@@ -14,6 +14,8 @@ from typing import Any
 
 from explorer.codec import decode, encode
 from explorer.errors import SettingError, TraceError
+from explorer.metrics import HeadCount
+from explorer.trace import DrafterRecord
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Measurement:
     accepted_by_depth: list[int] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)  # top-2 logit gap a token; kept for the autoregressive lane only
     settings: dict[str, Any] = field(default_factory=dict)  # as resolved: `auto` is a number here
+    drafter: DrafterRecord | None = None
+    target_bytes: int | None = None  # the target's parameters in the dtype of the run
+    heads: list[HeadCount] = field(default_factory=list)  # of drafters whose heads each have a list of their own
 
     @property
     def key(self) -> tuple[str, str]:

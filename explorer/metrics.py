@@ -8,8 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from explorer.panels.extra import ranked_lists
 from explorer.trace import Stats, Step
+
+
+@dataclass(frozen=True)
+class HeadCount:
+    """How often one head was right, whatever the tree made of it: of ``num_known`` steps after which the output has a
+    token at the head's depth, it was the head's first guess in ``num_first``, and in its recorded list in
+    ``num_listed``."""
+
+    num_known: int
+    num_first: int
+    num_listed: int
 
 
 def compute_stats(steps: Sequence[Step], num_output: int, baseline_tps: float | None) -> Stats:
@@ -63,3 +76,19 @@ def acceptance_histogram(steps: Sequence[Step]) -> list[int]:
     """Entry k: how many steps accepted exactly k drafted tokens."""
     counts = Counter(step.num_accepted for step in steps)
     return [counts[k] for k in range(max(counts, default=-1) + 1)]
+
+
+def head_counts(steps: Sequence[Step], output: Sequence[int], num_prompt_tokens: int) -> list[HeadCount]:
+    """Entry d-1: head d of drafters whose heads each give a list (Medusa); empty for all others."""
+    found: list[HeadCount] = []
+    for step in steps:
+        root = step.prefix_len - num_prompt_tokens
+        for depth, ranked in enumerate(ranked_lists(step.extra, "heads") or [], start=1):
+            if depth > len(found):
+                found.append(HeadCount(0, 0, 0))
+            if root + depth < len(output):
+                tokens, came, known = [token for token, _ in ranked], output[root + depth], found[depth - 1]
+                found[depth - 1] = HeadCount(
+                    known.num_known + 1, known.num_first + (tokens[:1] == [came]), known.num_listed + (came in tokens)
+                )
+    return found

@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator
 
 from explorer.drafting import draft_stages
-from explorer.insight import PLAIN_SENTENCES, listing, own_token_sentence, percent, plural, quoted
+from explorer.insight import listing, own_token_sentence, percent, plural, quoted
 from explorer.moments import Board, MicroStep
+from explorer.plain_steps import plain_sentence
 from explorer.trace import Step, Trace
 from explorer.walk import walk_moments
 
@@ -45,7 +46,7 @@ def _draft(board: Board) -> list[MicroStep]:
     step = board.step
     stages = draft_stages(board.trace, step)
     if not stages:
-        why = "" if step.plain_reason is None else f": {PLAIN_SENTENCES[step.plain_reason]}"
+        why = "" if step.plain_reason is None else f": {plain_sentence(step)}"
         return [MicroStep("draft", f"Nothing is drafted{why}.", [], [0])]
     return [
         MicroStep(
@@ -66,7 +67,7 @@ def _is_window(step: Step, node: int) -> bool:
 def _prune(board: Board) -> MicroStep:
     step = board.step
     if not step.num_drafted and step.plain_reason is not None:
-        text = f"None of the {plural(step.num_pruned, 'node')} is sent: {PLAIN_SENTENCES[step.plain_reason]}."
+        text = f"None of the {plural(step.num_pruned, 'node')} is sent: {plain_sentence(step)}."
     elif board.trace.method == "eagle2":
         best = plural(step.num_drafted, "node")
         text = f"The rerank keeps the {best} with the best scores and prunes {step.num_pruned}"

@@ -16,6 +16,7 @@ from typing import Any
 
 from explorer.codec import decode, encode
 from explorer.errors import CheckpointError, ExplorerError
+from explorer.theory import ModelShape, Peaks, floor_ms, pass_work
 
 PROFILE_FILE = "acceptance.json"
 TOTAL_TOKENS = "total_tokens"
@@ -44,13 +45,24 @@ class Profile:
 
 @dataclass(frozen=True)
 class DeviceCost:
-    """Median milliseconds of a verify pass with its verdict and commit, by rows, behind ``prefix_len`` tokens."""
+    """Median milliseconds of a verify pass with its verdict and commit, by rows, behind ``prefix_len`` tokens.
+
+    shape, peaks: of the target and of the device, for the floor under these times.
+    """
 
     device_name: str
     dtype: str
     num_threads: int
     prefix_len: int
     verify_ms: dict[int, float]
+    shape: ModelShape | None = None
+    peaks: Peaks | None = None
+
+    def floor_at(self, num_rows: int) -> float | None:
+        """The least milliseconds that such a pass can take on this device; None where its peaks are not known."""
+        if self.shape is None or self.peaks is None:
+            return None
+        return floor_ms(pass_work(self.shape, num_rows, self.prefix_len), self.peaks)
 
     def verify_at(self, num_rows: int) -> float:
         """Milliseconds of a pass over ``num_rows``: between two measured sizes on the line through them."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,12 @@ def select(
     if not chosen:
         raise PromptError("no question is left: allow longer ones or more categories")
     return chosen
+
+
+def digest(questions: Iterable[Question]) -> str:
+    """What tells two choices of questions apart: SHA-256 over their ids and texts, in order."""
+    told = json.dumps([[question.id, question.text] for question in questions])
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def _from_json(line: str, where: str, _number: int) -> Question:

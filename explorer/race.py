@@ -1,4 +1,4 @@
-"""Runs of one prompt and their baselines as lanes of measured time on one axis, as a race that can be replayed.
+"""Runs of one prompt and plain decoding as lanes of measured time on one axis, as a race that can be replayed.
 
 The zero of every lane is the end of its prompt passes; recording is left out. The lanes were measured one after the
 other and are only replayed together. Inside a step the parts stand in the order of the loop: drafts, verify, the rest.
@@ -26,7 +26,9 @@ class Lane:
 
     spans: (kind, ms) one after another from 0; kinds are draft (each pass of its own), verify and other, for the
     baseline plain (a pass a token). arrivals: (ms, output tokens there are then), the first at 0. prefill_ms: what the
-    prompt passes took before that, 0 for a baseline, whose record does not have them.
+    prompt passes took before that, 0 for a baseline, whose record does not have them. tokens: its output, as far as the
+    record has it; text_note says why it stops early. result: its speed against its own plain lane, in a few words;
+    is_slower: below 1.
     """
 
     label: str
@@ -35,6 +37,10 @@ class Lane:
     prefill_ms: float
     spans: list[tuple[str, float]]
     arrivals: list[tuple[float, int]]
+    tokens: list[int]
+    text_note: str
+    result: str
+    is_slower: bool
 
     @property
     def total_ms(self) -> float:
@@ -47,24 +53,29 @@ class Lane:
 
 @dataclass(frozen=True)
 class SlowMotion:
-    """factor: replay at this share of the real speed, so that single tokens can be followed; sentence: what that is."""
+    """factor: replay at this share of the real speed, so that single tokens can be followed; sentence: what that is.
+
+    factors: the shares to choose from.
+    """
 
     factor: float
     sentence: str
+    factors: tuple[float, ...] = FACTORS
 
 
 @dataclass(frozen=True)
 class Race:
     """All lanes; duration_ms is that of the longest.
 
-    leads: (ms, index of the lane that leads from then on): the one with most tokens, of equals the earlier. verdicts:
-    for each trace, how fast it was against its own baseline and why. sentences: who leads, who ends first. notes: what
-    makes lanes less comparable.
+    leads: (ms, index of the lane that leads from then on): the one with most tokens, of equals the earlier. calls: (ms,
+    what to say from then on), the first at 0. verdicts: for each trace, how fast it was against its own baseline and
+    why. sentences: who leads, who ends first. notes: what makes lanes less comparable.
     """
 
     lanes: list[Lane]
     duration_ms: float
     leads: list[tuple[float, int]]
+    calls: list[tuple[float, str]]
     verdicts: list[str]
     sentences: list[str]
     notes: list[str]
@@ -72,27 +83,24 @@ class Race:
 
 
 def race(traces: Sequence[Trace]) -> Race:
-    """The race of these runs; each brings its own baseline, if it has one.
+    """The race of these runs and, as the last lane, the first baseline among them.
 
     Raises TraceError, in words, where they answer different prompts or have different targets.
     """
     check_comparable(traces)
     labels = run_labels(traces)
-    lanes = list[Lane]()
-    for index, (trace, label) in enumerate(zip(traces, labels, strict=True)):
-        lanes.append(_lane(trace, label, index))
-        if trace.baseline is not None:
-            lanes.append(
-                _plain_lane(trace.baseline, PLAIN_LABEL if len(traces) == 1 else f"{PLAIN_LABEL} beside {label}", index)
-            )
+    lanes = [_lane(trace, label, index) for index, (trace, label) in enumerate(zip(traces, labels, strict=True))]
+    for index, baseline in _baselines(traces)[:1]:
+        lanes.append(_plain_lane(traces[index], baseline, index))
     leads = _leads(lanes)
     return Race(
         lanes=lanes,
         duration_ms=max(lane.total_ms for lane in lanes),
         leads=leads,
+        calls=_calls(lanes, leads),
         verdicts=[speed_sentence(trace) for trace in traces],
         sentences=_sentences(lanes, leads),
-        notes=_notes(traces),
+        notes=[*_notes(traces), *_plain_notes(traces, labels)],
         slow_motion=_slow_motion(lanes),
     )
 
@@ -147,7 +155,20 @@ def _lane(trace: Trace, label: str, index: int) -> Lane:
     last = {time: count for count, time in enumerate(times, start=1)}  # all tokens of a step come at once
     prefill = trace.prefill_ms.target + (trace.prefill_ms.drafter or 0.0)
     spans = [span for step in trace.steps for span in _spans(step)]
-    return Lane(label, index, False, prefill, spans, list(last.items()))
+    speedup = trace.stats.speedup
+    result = "" if speedup is None else f"{speedup:.2f} × its plain run"
+    return Lane(
+        label=label,
+        trace=index,
+        is_baseline=False,
+        prefill_ms=prefill,
+        spans=spans,
+        arrivals=list(last.items()),
+        tokens=list(trace.output.token_ids),
+        text_note="",
+        result=result,
+        is_slower=speedup is not None and speedup < 1,
+    )
 
 
 def _spans(step: Step) -> Iterator[tuple[str, float]]:
@@ -156,10 +177,29 @@ def _spans(step: Step) -> Iterator[tuple[str, float]]:
     yield "other", step.ms.commit + step.ms.other
 
 
-def _plain_lane(baseline: Baseline, label: str, index: int) -> Lane:
+def _baselines(traces: Sequence[Trace]) -> list[tuple[int, Baseline]]:
+    return [(index, trace.baseline) for index, trace in enumerate(traces) if trace.baseline is not None]
+
+
+def _plain_lane(trace: Trace, baseline: Baseline, index: int) -> Lane:
     times = plain_arrivals_ms(baseline.ms_per_token)
     spans = [("plain", ms) for ms in baseline.ms_per_token]
-    return Lane(label, index, True, 0.0, spans, [(time, count) for count, time in enumerate(times, start=1)])
+    arrivals = [(time, count) for count, time in enumerate(times, start=1)]
+    tokens, note = _plain_tokens(trace, baseline)
+    return Lane(PLAIN_LABEL, index, True, 0.0, spans, arrivals, tokens, note, "", False)
+
+
+def _plain_tokens(trace: Trace, baseline: Baseline) -> tuple[list[int], str]:
+    """The baseline's output as far as it can be told from the run's own."""
+    if baseline.output_equal:
+        return list(trace.output.token_ids), ""
+    parted = baseline.first_divergence
+    if parted is None:
+        return [], "The record keeps the times of this lane, not its text."
+    ahead = [] if parted.baseline_token is None else [parted.baseline_token]
+    return trace.output.token_ids[
+        : parted.index
+    ] + ahead, "From here on the texts differ; the record keeps only the times of this lane."
 
 
 def _leads(lanes: Sequence[Lane]) -> list[tuple[float, int]]:
@@ -191,6 +231,15 @@ def _sentences(lanes: Sequence[Lane], leads: Sequence[tuple[float, int]]) -> lis
     return [text, f"The first {plural(num_tokens, 'token')} took: {times}."]
 
 
+def _calls(lanes: Sequence[Lane], leads: Sequence[tuple[float, int]]) -> list[tuple[float, str]]:
+    """What a reporter would say while the clock runs."""
+    found = [(0.0, "Every lane has the first token, from its prompt pass: nobody leads yet.")]
+    for number, (ms, lane) in enumerate(leads):
+        when = f" from {ms / 1000:.2f} s on" if number else ""
+        found.append((ms, f"{lanes[lane].label} leads{when}."))
+    return found
+
+
 def _notes(traces: Sequence[Trace]) -> list[str]:
     """What makes these lanes less comparable, and that they did not run together."""
     first = traces[0].target
@@ -205,6 +254,16 @@ def _notes(traces: Sequence[Trace]) -> list[str]:
     if len({tuple(trace.output.token_ids) for trace in traces}) > 1:
         found.append("The runs wrote different texts: a token of one lane is not the same word as that of another.")
     return found
+
+
+def _plain_notes(traces: Sequence[Trace], labels: Sequence[str]) -> Iterator[str]:
+    """Plain decoding is measured beside every run, and never takes the same time twice."""
+    measured = _baselines(traces)
+    if len(measured) > 1:
+        each = [1000 / base.tokens_per_second for _, base in measured if base.tokens_per_second]
+        spread = f": {min(each):.0f} to {max(each):.0f} ms a token" if each else ""
+        first = labels[measured[0][0]]
+        yield f"Plain decoding was measured anew beside each run{spread}; its lane is the one beside {first}."
 
 
 def _slow_motion(lanes: Sequence[Lane]) -> SlowMotion:

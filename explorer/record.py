@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -83,10 +84,14 @@ def build_step(facts: StepFacts, ms: StepTimes) -> Step:
         next_prob=seen.next_prob,
         next_draft_rank=draft.rank_of(kept[verdict.path[-1]], verdict.next_token) if draft.rank_of else None,
         emitted=facts.emitted,
-        extra=(draft.extra or {}) | ({} if draft.draft_dists is None else {"sampled": True}),
+        extra=_extra(draft) | ({} if draft.draft_dists is None else {"sampled": True}),
         plain_reason=facts.plain_reason,
         ms=ms,
     )
+
+
+def _extra(draft: Draft) -> dict[str, Any]:
+    return (draft.extra or {}) | (draft.read_extra() if draft.read_extra else {})
 
 
 def _choose_ghosts(facts: StepFacts, kept: list[int]) -> _Ghosts:

@@ -15,6 +15,7 @@ from explorer.engine import DecodeOptions
 from explorer.errors import PromptError, SettingError
 from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source, method_class
 from explorer.methods.base import Method, check_acceptance
+from explorer.methods.registry import METHODS
 from explorer.prediction import TOTAL_TOKENS
 from explorer.runner_events import Notice, RunRequest, Status
 from explorer.target_presets import TargetPreset
@@ -47,6 +48,10 @@ def check_request(request: RunRequest) -> DecodeOptions:
         raise PromptError("prompt ids are read as they are: leave the system prompt out")
     if not isinstance(request.max_new_tokens, int) or isinstance(request.max_new_tokens, bool):
         raise SettingError(f"max_new_tokens must be a whole number, not {request.max_new_tokens!r}")
+    kind = method_class(request)
+    if request.is_adaptive and not kind.can_rest:
+        able = ", ".join(name for name, each in METHODS.items() if each.can_rest)
+        raise SettingError(f"{request.method} drafts at every step: adaptive runs are for {able}")
     check_placement(request)
     choose_device(request.device)
     return DecodeOptions(request.max_new_tokens, request.sampling, request.ignore_stop, request.cache)

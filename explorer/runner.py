@@ -7,6 +7,7 @@ is, within the step that is under way.
 from __future__ import annotations
 
 import dataclasses
+import statistics
 import time
 import traceback
 from collections.abc import Generator, Iterator, Sequence
@@ -19,6 +20,7 @@ from explorer.cost import report_costs
 from explorer.device_queue import DeviceQueue
 from explorer.engine import DecodeOptions, Decoding
 from explorer.errors import DeviceError
+from explorer.fallback import FallbackPolicy
 from explorer.loading import ModelStore, check_placement
 from explorer.methods.autoregressive import Autoregressive
 from explorer.methods.base import Method, NoSettings
@@ -123,7 +125,10 @@ def _measure_baseline(run: Run) -> Generator[Event, None, Lane]:
 
 def _run_method(run: Run, lane: Lane | None) -> Iterator[Event]:
     """The method's own lane: Started, one Stepped a step, Finished."""
-    decoding = warm_decoding(run, run.method)
+    fallback = None
+    if run.request.is_adaptive:
+        fallback = FallbackPolicy(statistics.median(lane.ms_per_token) if lane and lane.ms_per_token else None)
+    decoding = warm_decoding(run, run.method, fallback)
     decoding.prefill()
     if not decoding.output:
         raise DeviceError(NON_FINITE)
@@ -139,12 +144,12 @@ def _run_method(run: Run, lane: Lane | None) -> Iterator[Event]:
     yield Finished(finish_trace(run, dataclasses.replace(trace, steps=steps, vocab=vocab), decoding, lane))
 
 
-def warm_decoding(run: Run, method: Method) -> Decoding:
+def warm_decoding(run: Run, method: Method, fallback: FallbackPolicy | None = None) -> Decoding:
     """A decoding of the request after a few untimed steps of ``method``.
 
     First passes pay for allocations and lazily made kernels that neither lane should be charged.
     """
-    decoding = Decoding(run.models.target, method, run.prompt.token_ids, run.options)
+    decoding = Decoding(run.models.target, method, run.prompt.token_ids, run.options, fallback)
     options = dataclasses.replace(run.options, max_new_tokens=1 + NUM_WARM_UP_STEPS, ignore_stop=True)
     rehearsal = Decoding(run.models.target, method, run.prompt.token_ids[:NUM_WARM_UP_PROMPT], options)
     rehearsal.prefill()

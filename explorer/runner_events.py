@@ -19,8 +19,9 @@ class RunRequest:
 
     messages: ``{"role", "content"}`` objects, several turns. system: put before either, not before ``prompt_ids``.
     settings: values or strings by setting name, on top of the preset's (None: the one of this device). target: a
-    preset's name, a directory or a hub id. drafter: a directory or hub id, None for the preset's own.
-    max_prompt_tokens: a longer prompt is refused (None: what the target reads).
+    preset's name, a directory or a hub id. drafter: a directory or hub id, None for the preset's own. is_adaptive: drop
+    to plain decoding while speculation costs time (explorer.fallback). max_prompt_tokens: a longer prompt is refused
+    (None: what the target reads).
     """
 
     method: str
@@ -36,6 +37,7 @@ class RunRequest:
     drafter: str | None = None
     baseline: bool = True
     ignore_stop: bool = False
+    is_adaptive: bool = False
     use_chat_template: bool = True
     dtype: str = "auto"
     device: str = "auto"

@@ -29,14 +29,13 @@ def method_label(method: str) -> str:
 
 
 def run_labels(traces: Sequence[Trace]) -> list[str]:
-    """A name for each run: its method, and of the settings what tells it from others of the same method."""
+    """A name for each run: its method, and of the settings as few as tell it from others of the same method."""
     names = [method_label(trace.method) for trace in traces]
     choices = [_choices(trace) for trace in traces]
     labels = []
     for name, own in zip(names, choices, strict=True):
         others = [other for same, other in zip(names, choices, strict=True) if same == name]
-        telling = [key for key, value in own.items() if any(other.get(key) != value for other in others)]
-        details = ", ".join(visible(f"{key} {own[key]}") for key in telling)
+        details = ", ".join(visible(f"{key} {own[key]}") for key in _telling(own, others))
         labels.append(f"{name} ({details})" if details else name)
     return [
         f"{label}, run {labels[: i + 1].count(label)}" if labels.count(label) > 1 else label
@@ -71,6 +70,16 @@ def _prompt(trace: Trace) -> str:
     words = " ".join(trace.prompt.text.split())
     cut = words if len(words) <= PROMPT_LENGTH else words[: PROMPT_LENGTH - 1] + "…"
     return f"“\u2068{visible(cut)}\u2069”"
+
+
+def _telling(own: dict[str, Any], others: Sequence[dict[str, Any]]) -> list[str]:
+    """The first choices that together tell a run from these others, as few as that takes."""
+    telling, alike = [], list(others)
+    for key, value in own.items():
+        if any(other.get(key) != value for other in alike):
+            telling.append(key)
+            alike = [other for other in alike if other.get(key) == value]
+    return telling
 
 
 def _choices(trace: Trace) -> dict[str, Any]:

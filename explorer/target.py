@@ -17,6 +17,7 @@ from explorer.models.fused import fuse, probe_decoder
 from explorer.models.fused_decoder import fuse_decoder
 from explorer.models.packed import is_packable, pack, pack_linears
 from explorer.models.slot_cache import SlotCache
+from explorer.theory import ModelShape
 from explorer.tree import DraftTree
 from kernels.dispatch import pick
 from kernels.tree_attention.inputs import unpack_mask
@@ -69,7 +70,8 @@ class Target:
         self.device: torch.device = self.lm_head.weight.device
         self._mask: Tensor | None = None  # of the last pass, as the model was handed it
         self._make_mask = pick("tree_mask", backend, self.device)
-        heads = config.num_attention_heads
+        heads: int = config.num_attention_heads
+        self._num_heads = heads
         self._shape = CacheShape(
             num_layers=config.num_hidden_layers,
             num_kv_heads=getattr(config, "num_key_value_heads", None) or heads,
@@ -84,6 +86,19 @@ class Target:
             self._decoder = fuse_decoder(self._decoder, attend, self._shape)
         self.head = pack(self.lm_head) if head is None else head
         self.start(0)
+
+    @property
+    def model_shape(self) -> ModelShape:
+        """What decides how much a pass reads and computes; an embedding table of its own is only looked up."""
+        is_tied = self.embed_tokens.weight.data_ptr() == self.lm_head.weight.data_ptr()
+        return ModelShape(
+            num_weights=self.num_parameters - (0 if is_tied else self.embed_tokens.weight.numel()),
+            num_bytes=self.dtype.itemsize,
+            num_layers=self._shape.num_layers,
+            num_heads=self._num_heads,
+            num_kv_heads=self._shape.num_kv_heads,
+            head_dim=self._shape.head_dim,
+        )
 
     @property
     def length(self) -> int:

@@ -65,10 +65,10 @@ class Labeler:
         text = data.decode("utf-8", "surrogateescape")
         if token_id in self._special:
             name = text[1:-1] if len(text) > 2 and text[0] == "<" and text[-1] == ">" else text
-            return Label(f"‹{show_text(name)}›", "special")
+            return Label(f"‹{show_text(name)}›", "special", data.hex())
         if not text or _BROKEN.search(text):
-            return Label(show_text(text) or "⟨⟩", "bytes")
-        return Label(show_text(text), "space" if text.isspace() else "text")
+            return Label(show_text(text) or "⟨⟩", "bytes", data.hex())
+        return Label(show_text(text), "space" if text.isspace() else "text", data.hex())
 
 
 def show_text(text: str) -> str:

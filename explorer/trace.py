@@ -175,10 +175,11 @@ class PromptRecord:
 
 @dataclass(frozen=True)
 class Label:
-    """How a token is drawn: kind is text, space, special or bytes."""
+    """How a token is drawn: kind is text, space, special or bytes. hex: its bytes; null in files made before them."""
 
     label: str
     kind: str
+    hex: str | None = None
 
 
 @dataclass(frozen=True)

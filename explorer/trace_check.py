@@ -6,6 +6,7 @@ check; explorer.trace hands them on. Standard library only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -21,6 +22,7 @@ NEXT_KINDS = ("bonus", "recovered")
 PLAIN_REASONS = ("fallback", "context_limit", "no_draft")
 STOPS = ("eos", "max_new_tokens", "context_limit", "cancelled", "non_finite", "error")
 LABEL_KINDS = ("text", "space", "special", "bytes")
+_HEX = re.compile("(?:[0-9a-f]{2})*")
 
 MAX_ROWS = 4096  # of a tree and of its ghosts; the settings of our own methods end far below
 ROUNDING = 1e-5  # float32 softmax values may exceed 1 by rounding
@@ -183,6 +185,8 @@ def _check_vocab(trace: Trace) -> None:
         if not (key.isascii() and key.isdigit()):
             _fail("vocab", f"keys are token ids, found {key[:20]!r}")
         _words(label.kind, LABEL_KINDS, f"vocab.{key}.kind")
+        if label.hex is not None and not _HEX.fullmatch(label.hex):
+            _fail(f"vocab.{key}.hex", f"bytes are pairs of hexadecimal digits, found {label.hex[:20]!r}")
 
 
 def _check_used_ids(trace: Trace) -> None:

@@ -37,6 +37,7 @@ class StepGain:
 
     start: the output index of its root; its tokens are start + 1 .. start + num_tokens. gain_passes: passes of the
     other run that ended inside these tokens, minus this one; gain_ms the same in time. Positive: this run gained.
+    sentence: both sides' passes and times, in words.
     """
 
     step: int
@@ -44,6 +45,7 @@ class StepGain:
     num_tokens: int
     gain_passes: int
     gain_ms: float
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def diff_traces(first: Trace, second: Trace) -> TraceDiff:
     split = _split(first, second, num_common, labels)
     passes, other_passes = num_passes(first), num_passes(second)
     times, other_times = arrivals_ms(first), arrivals_ms(second)
-    gains = _gains(first, num_common, (other_passes, other_times))
+    gains = _gains(first, num_common, (other_passes, other_times), labels[1])
     return TraceDiff(
         labels=(labels[0], labels[1]),
         num_common=num_common,
@@ -147,7 +149,7 @@ def _favourites(trace: Trace, index: int) -> str:
     return ", " + " and ".join(f"{quote(trace.vocab, token)} ({percent(prob)})" for token, prob in top[:2]) + ","
 
 
-def _gains(first: Trace, num_common: int, other: tuple[list[int], list[float]]) -> list[StepGain]:
+def _gains(first: Trace, num_common: int, other: tuple[list[int], list[float]], label: str) -> list[StepGain]:
     passes, times = other
     found = []
     for step in first.steps:
@@ -155,8 +157,14 @@ def _gains(first: Trace, num_common: int, other: tuple[list[int], list[float]]) 
         end = start + len(step.emitted)
         if end >= num_common:
             break
-        gain = times[end] - times[start] - step.ms.total
-        found.append(StepGain(step.index, start, len(step.emitted), passes[end] - passes[start] - 1, gain))
+        their_passes, their_ms = passes[end] - passes[start], times[end] - times[start]
+        gain = their_ms - step.ms.total
+        sentence = (
+            f"Step {step.index + 1} wrote {plural(len(step.emitted), 'token')} in {step.ms.total:.0f} ms; {label} took "
+            f"{plural(their_passes, 'pass', 'passes')} and {their_ms:.0f} ms for the same: {abs(gain):.0f} ms "
+            f"{'gained' if gain >= 0 else 'lost'}."
+        )
+        found.append(StepGain(step.index, start, len(step.emitted), their_passes - 1, gain, sentence))
     return found
 
 

@@ -1,6 +1,6 @@
 // The details of one node; with none chosen, of the target's own token where the walk ended.
 
-const TOP_LABEL_CELLS = 16;
+const TOP_LABEL_CELLS = 16, BYTE_CELLS = 23;
 
 function createCard(store) {
   const body = el("div", { class: "dtx-cardbody" });
@@ -31,7 +31,10 @@ function createCard(store) {
     if (model.score[node] !== null && node && model.q[node] !== null) {
       add("path score", percent(Math.exp(model.score[node])), fine("ln " + model.score[node].toFixed(2)));
     }
-    add("token id", String(model.token[node]), fine((node < model.n ? "row " + node + ", " : "") + "depth " + model.col[node]));
+    add("position", String(step.prefix + model.col[node]), fine((node < model.n ? "row " + node + ", " : "") + "depth " + model.col[node]));
+    const bytes = store.bytes(model.token[node]);
+    add("token id", String(model.token[node]));
+    if (bytes) list.append(el("div", { class: "dtx-bytes" }, el("dt", {}, "bytes"), el("dd", { title: bytes }, shorten(bytes, BYTE_CELLS))));
     return list;
   }
 

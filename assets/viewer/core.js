@@ -1,6 +1,8 @@
-// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?}, load(from) -> Promise of view
-// JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback), emit(name, data)}; the viewer asks only
-// for steps that it does not have.
+// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?, recorded?, others?, view?},
+// load(from) -> Promise of view JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback),
+// emit(name, data), isAlone?: it has one run}; the viewer asks only for steps that it does not have.
+
+const WIDE_ICON = "M1 8l4-4v3h6V4l4 4-4 4V9H5v3z";
 
 function mountViewer(adapter) {
   const root = adapter.element;
@@ -15,11 +17,14 @@ function mountViewer(adapter) {
     toggleFold: () => store.set({ fold: !tree.isFolding(), unfolded: new Set() }),
     toggleHelp: () => { keys.sheet.hidden = !keys.sheet.hidden; },
     toggleFull: () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen().catch(() => {})),
-    escape: () => { keys.sheet.hidden = true; store.set({ pin: null, hover: null }); },
+    escape: () => { keys.sheet.hidden = true; store.set({ pin: null, hover: null, lit: null, column: null }); },
     isInTree: () => tree.hasFocus(),
     moveFocus: (direction) => tree.moveFocus(direction),
+    pressSpace: () => (views.shown().press || actions.togglePlay)(),
+    showView: (name) => { if (views.isOffered(name)) store.set({ view: name }); },
   };
   const insights = createInsights(adapter, store);
+  const chooser = createChooser(store, insights, Boolean(adapter.isAlone));
   const tree = createTree(store, () => legend.draw());
   const legend = createLegend(store, actions.toggleGhosts, actions.toggleFold, tree.isFolding);
   const mask = createMask(store, actions.toggleOrder);
@@ -27,26 +32,37 @@ function mountViewer(adapter) {
   const strip = createStrip(store);
   const transport = createTransport(store, actions);
   const keys = createKeys(store, actions);
-  const panes = createSwitch(store, "pane", "Beside the tree", [mask]);
+  const cuts = createCutsPane(store, insights, tree);
+  const panes = createSwitch(store, "pane", "Beside the tree", [mask, createPanelPane(store, insights), cuts]);
+  const wide = button("dtx-tool dtx-wide", "More room for this, less for the tree (w)", () => store.set({ wide: !store.wide }), icon(WIDE_ICON));
+  panes.bar.append(wide);
   const stepView = {
     name: "step", label: "Step", help: "One step: its tree, its mask, its nodes (1)",
     element: el("div", { class: "dtx-main" },
       el("section", { class: "dtx-treebox", "aria-label": "Draft tree" }, tree.element),
-      el("div", { class: "dtx-side" }, panes.bar, mask.element), card.element),
+      el("div", { class: "dtx-side" }, panes.bar, ...panes.elements), card.element),
     draw: drawStep,
   };
-  const views = createSwitch(store, "view", "Views", [stepView]);
+  const views = createSwitch(store, "view", "Views", [stepView, createRunView(store, insights),
+    { name: "race", label: "Race", help: "Race: measured time, replayed (3 or r)", ...createRace(store, insights, chooser, () => describe()) },
+    { name: "compare", label: "Side by side", help: "Side by side: what another run drafted here (4)", ...createCompare(store, insights, chooser),
+      isOffered: () => !adapter.isAlone },
+    { name: "diff", label: "Difference", help: "Difference: two runs aligned, gain and loss per step (5)", ...createDiff(store, insights, chooser),
+      isOffered: () => !adapter.isAlone }]);
   const numbers = createNumbers(store, views.bar);
   const caption = el("p", { class: "dtx-caption" });
   const spoken = el("p", { class: "dtx-spoken", "aria-live": "polite" });
 
   fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-body" }, numbers.element,
-    legend.element, stepView.element,
+    el("div", { class: "dtx-legendrow" }, legend.element, chooser.element), ...views.elements,
     caption, transport.element, strip.element, spoken, keys.sheet));
   if (adapter.scheme) root.setAttribute("data-scheme", adapter.scheme);
 
   function drawStep() {
+    stepView.element.classList.toggle("is-wide", store.wide);
+    wide.setAttribute("aria-pressed", String(store.wide));
     tree.draw();
+    if (panes.shown() !== cuts) cuts.leave();
     legend.draw();
     panes.draw();
     card.draw();
@@ -55,6 +71,7 @@ function mountViewer(adapter) {
   // Every view stands at a step, which the strip and the slider mark.
   function drawView() {
     views.draw();
+    chooser.draw();
     legend.element.classList.toggle("is-idle", views.shown() !== stepView);
     strip.mark();
     transport.mark();
@@ -64,7 +81,7 @@ function mountViewer(adapter) {
 
   function drawLinks() {
     tree.link();
-    mask.link();
+    panes.link();
     strip.link();
     card.draw();
     describe();
@@ -73,7 +90,13 @@ function mountViewer(adapter) {
   // The caption tells the step, or the node under the pointer; the live region speaks steps and keyboard focus only.
   function describe() {
     const step = store.step(), active = store.active();
+    const own = step && views.shown().caption ? views.shown().caption() : null; // a view may have its own
+    if (own) { fill(caption, ...own); return; }
     if (!step || store.message) { caption.textContent = step ? store.message : ""; return; }
+    if (active === null && store.column !== null) {
+      fill(caption, el("b", {}, el("bdi", {}, shorten(store.label(modelOf(step).token[store.column]), 24)), ": "), visibilityOf(step, store.column), ".");
+      return;
+    }
     if (active === null) {
       fill(caption, el("b", {}, "Step " + (store.at + 1) + ". "), step.captions[0], el("small", {}, timesOf(step)));
       return;
@@ -102,8 +125,9 @@ function mountViewer(adapter) {
     if (has("header", "facts")) numbers.draw();
     if (has("header")) strip.draw();
     if (has("steps")) { strip.append(); transport.draw(); }
-    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights")) drawView();
-    else if (has("hover", "pin")) drawLinks();
+    if (has("view", "insights", "id", "done")) chooser.settle();
+    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights", "wide", "cut", "others", "own")) drawView();
+    else if (has("hover", "pin", "lit", "column")) drawLinks();
     if (has("order")) mask.reorder();
     if (has("playing", "speed", "done", "follow")) transport.mark();
     if (has("playing", "speed")) transport.beat();
@@ -122,7 +146,7 @@ function mountViewer(adapter) {
     store.set({
       ...(payload.header ? { header: payload.header } : {}),
       facts: payload.facts, steps, done: payload.done, message: "",
-      follow: isFollowing, at, hover: null, ...(at === store.at ? {} : { pin: null, unfolded: new Set() }),
+      follow: isFollowing, at, hover: null, lit: null, column: null, ...(at === store.at ? {} : { pin: null, unfolded: new Set() }),
     });
   }
 
@@ -132,9 +156,10 @@ function mountViewer(adapter) {
     isLoading = true;
     do {
       isStale = false;
-      const { id = null, step } = adapter.current();
+      const current = adapter.current(), { id = null, step } = current;
       const isNew = id !== store.id;
       if (isNew) reset(id);
+      chooser.see(current);
       if (id === null) { store.set({ message: "No run is open." }); break; }
       try {
         const payload = await adapter.load(store.steps.length);
@@ -151,7 +176,7 @@ function mountViewer(adapter) {
   function reset(id) {
     store.vocab.clear();
     store.set({ id, header: null, facts: [], steps: [], done: false, message: "Loading \u2026", at: 0, hover: null,
-      pin: null, follow: true, playing: false, unfolded: new Set() });
+      lit: null, column: null, pin: null, follow: true, playing: false, unfolded: new Set() });
   }
 
   document.addEventListener("keydown", (event) => {

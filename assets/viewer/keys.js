@@ -1,5 +1,8 @@
 // The keyboard: one table that acts and fills the help sheet.
 
+const VIEW_NAMES = { 1: "step", 2: "run", 3: "race", 4: "compare", 5: "diff" };
+const VIEW_KEYS = Object.keys(VIEW_NAMES);
+
 function createKeys(store, actions) {
   const faster = (by) => store.set({ speed: SPEEDS[clamp(SPEEDS.indexOf(store.speed) + by, 0, SPEEDS.length - 1)] });
   const table = [
@@ -8,9 +11,12 @@ function createKeys(store, actions) {
     { keys: [], shown: "Shift + \u2190 \u2192", does: "ten steps" },
     { keys: ["Home"], shown: "Home", does: "first step", run: () => store.go(0) },
     { keys: ["End"], shown: "End", does: "last step; follows a live run", run: () => store.go(store.steps.length - 1) },
-    { keys: [" "], shown: "Space", does: "play or pause", run: actions.togglePlay },
+    { keys: [" "], shown: "Space", does: "play or pause", run: actions.pressSpace },
     { keys: ["["], shown: "[  ]", does: "slower, faster", run: () => faster(-1) },
     { keys: ["]"], run: () => faster(1) },
+    { keys: VIEW_KEYS, shown: "1 \u2026 5", does: "views: step, this run, race, side by side, difference", run: (event) => actions.showView(VIEW_NAMES[event.key]) },
+    { keys: ["r"], shown: "r", does: "race", run: () => actions.showView("race") },
+    { keys: ["w"], shown: "w", does: "more room for what stands beside the tree", run: () => store.set({ wide: !store.wide }) },
     { keys: ["m"], shown: "m", does: "mask: depth-first or engine order", run: actions.toggleOrder },
     { keys: ["g"], shown: "g", does: "pruned nodes on or off", run: actions.toggleGhosts },
     { keys: ["b"], shown: "b", does: "fold branches that were not reached", run: actions.toggleFold },

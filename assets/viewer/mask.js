@@ -1,6 +1,7 @@
 // The tree mask of the verify pass: row i may see column j. The prefix, which all rows see, is one collapsed column.
 
-const MASK_HEAD = 16, PREFIX_WIDTH = 20, PREFIX_GAP = 3, MAX_CELL = 22, LABELLED_CELL = 10, LABEL_WIDTH = 86, LABEL_CELLS = 9, HEAD_WIDTH = 210;
+const MASK_HEAD = 24, TICK_TOP = 13, TICK_HEIGHT = 6, PREFIX_WIDTH = 20, PREFIX_GAP = 3, MAX_CELL = 22, LABELLED_CELL = 10, HEAD_WIDTH = 210;
+const LABEL_WIDTH = 86, MAX_LABEL_WIDTH = 210, LABEL_SHARE = 0.27, POSITION_WIDTH = 26, MAX_INDENT = 12, INDENT_SHARE = 0.06;
 
 function rows(count) { return count === 1 ? "1 row" : count + " rows"; }
 
@@ -8,10 +9,9 @@ function createMask(store, onOrder) {
   const canvas = svg("svg", { class: "dtx-mask", role: "img" });
   const box = el("div", { class: "dtx-maskarea" }, canvas);
   const note = el("p", { class: "dtx-note" });
-  const orderButton = button("dtx-order", "Order of the rows: depth-first, or as the engine sends them (m)", onOrder);
-  const section = el("section", { class: "dtx-maskbox", "aria-label": "Tree mask" },
-    box, el("div", { class: "dtx-bar" }, note, orderButton));
-  let cells = [], bands = [], place = [], shape = null, size = { width: 320, height: 320 };
+  const orderButton = button("dtx-tool dtx-order", "Order of the rows: depth-first, or as the engine sends them (m)", onOrder);
+  const section = el("section", { class: "dtx-maskbox", "aria-label": "Tree mask" }, box, note);
+  let cells = [], bands = [], ticks = [], place = [], shape = null, size = { width: 320, height: 320 };
 
   function draw() {
     const step = store.step();
@@ -19,9 +19,11 @@ function createMask(store, onOrder) {
     if (!step) { fill(canvas); note.textContent = ""; return; }
     const model = modelOf(step), n = model.n;
     shape = geometry(n);
-    cells = []; bands = [];
+    cells = []; bands = []; ticks = [];
     const parts = [svg("text", { class: "dtx-maskhead", x: 0, y: 10 }, "prefix \u00d7 " + step.prefix + "  |  " + rows(n) + " of this pass")];
     for (let row = 0; row < n; row += 1) {
+      ticks[row] = drawTick(model, row);
+      parts.push(ticks[row]);
       bands[row] = drawBand(step, model, row);
       parts.push(bands[row]);
       for (const column of chainOf(model, row)) {
@@ -38,7 +40,8 @@ function createMask(store, onOrder) {
     canvas.setAttribute("height", MASK_HEAD + n * shape.cell + 2);
     const set = cells.length;
     canvas.setAttribute("aria-label", `Tree mask, ${rows(n)}, ${set} of ${n * n} cells set`);
-    note.textContent = `${rows(n)}, ${set} of ${n * n} cells set (${percent(set / (n * n))}); the prefix is seen by all.`;
+    note.textContent = step.mask;
+    note.title = step.mask;
     arrange();
     link();
   }
@@ -46,17 +49,27 @@ function createMask(store, onOrder) {
   function geometry(n) {
     const width = size.width - 2, height = size.height - MASK_HEAD - 2;
     const fit = (labels) => Math.min((width - labels - PREFIX_WIDTH - PREFIX_GAP) / n, height / n, MAX_CELL);
-    const hasLabels = fit(LABEL_WIDTH) >= LABELLED_CELL;
-    const left = hasLabels ? LABEL_WIDTH : 0, cell = Math.max(2, fit(left));
+    const labels = clamp(size.width * LABEL_SHARE, LABEL_WIDTH, MAX_LABEL_WIDTH);
+    const hasLabels = fit(labels) >= LABELLED_CELL;
+    const left = hasLabels ? labels : 0, cell = Math.max(2, fit(left));
     return { cell, hasLabels, left, inset: cell > 5 ? 1 : 0.5, width: left + PREFIX_WIDTH + PREFIX_GAP + n * cell + 2 };
+  }
+
+  // The head of a column: under the pointer, it shows which rows may see that one.
+  function drawTick(model, row) {
+    return svg("g", { class: "dtx-tick", "data-column": row },
+      svg("rect", { class: "dtx-hit", x: 0, y: 0, width: shape.cell, height: MASK_HEAD }),
+      svg("rect", { class: "dtx-column is-" + model.state[row], x: 0, y: TICK_TOP, width: shape.cell - shape.inset, height: TICK_HEIGHT }));
   }
 
   // What lies behind a row of cells: its label where there is room, the prefix cell, the highlight.
   function drawBand(step, model, row) {
     const h = shape.cell, mid = h / 2, place = { x: shape.left, y: 0, width: PREFIX_WIDTH, height: h - shape.inset };
     if (!shape.hasLabels) return svg("rect", { class: "dtx-band dtx-prefix", "data-row": row, ...place }); // small and many
-    const label = svg("text", { class: "dtx-masklabel is-" + model.state[row], x: 0, y: mid,
-      style: "font-size:" + clamp(h * 0.72, 7, 11) + "px" }, ...tspanParts(shorten(store.label(model.token[row]), LABEL_CELLS)));
+    const indent = Math.min(model.col[row] * Math.min(MAX_INDENT, shape.left * INDENT_SHARE), shape.left / 3), font = clamp(h * 0.72, 7, 11);
+    const cells = Math.max(3, Math.floor((shape.left - POSITION_WIDTH - indent) / (font * MONO_RATIO)));
+    const label = svg("text", { class: "dtx-masklabel is-" + model.state[row], x: indent, y: mid, style: "font-size:" + font + "px" },
+      ...tspanParts(shorten(store.label(model.token[row]), cells)));
     const position = svg("text", { class: "dtx-maskpos", x: shape.left - 5, y: mid,
       style: "font-size:" + clamp(h * 0.66, 7, 10) + "px" }, String(step.prefix + model.col[row]));
     return svg("g", { class: "dtx-band", "data-row": row },
@@ -73,6 +86,7 @@ function createMask(store, onOrder) {
     order.forEach((row, at) => { place[row] = at; });
     const left = shape.left + PREFIX_WIDTH + PREFIX_GAP;
     bands.forEach((band, row) => band.setAttribute("transform", `translate(0 ${MASK_HEAD + place[row] * shape.cell})`));
+    ticks.forEach((tick, row) => tick.setAttribute("transform", `translate(${left + place[row] * shape.cell} 0)`));
     for (const [row, column, cell] of cells) {
       cell.setAttribute("x", left + place[column] * shape.cell);
       cell.setAttribute("y", MASK_HEAD + place[row] * shape.cell);
@@ -83,9 +97,19 @@ function createMask(store, onOrder) {
     const step = store.step(), active = store.active();
     if (!step) return;
     const row = active !== null && active < modelOf(step).n ? active : null;
-    canvas.classList.toggle("is-linking", row !== null);
+    const column = store.column;
+    canvas.classList.toggle("is-linking", row !== null || column !== null);
     bands.forEach((band, each) => band.classList.toggle("is-linked", each === row));
-    for (const [each, , cell] of cells) cell.classList.toggle("is-linked", each === row);
+    ticks.forEach((tick, each) => tick.classList.toggle("is-linked", each === column));
+    for (const [each, at, cell] of cells) cell.classList.toggle("is-linked", column === null ? each === row : at === column);
+  }
+
+  // Over the heads a column, below them a row.
+  function point(event) {
+    const head = event.target.closest("[data-column]");
+    if (!head) { store.set({ hover: rowAt(event), column: null, lit: null }); return; }
+    const column = Number(head.dataset.column);
+    if (column !== store.column) store.set({ hover: null, column, lit: descendantsOf(modelOf(store.step()), column) });
   }
 
   function rowAt(event) {
@@ -96,8 +120,8 @@ function createMask(store, onOrder) {
     return row < 0 ? null : row;
   }
 
-  canvas.addEventListener("pointermove", (event) => store.set({ hover: rowAt(event) }));
-  canvas.addEventListener("pointerleave", () => store.set({ hover: null }));
+  canvas.addEventListener("pointermove", point);
+  canvas.addEventListener("pointerleave", () => store.set({ hover: null, column: null, lit: null }));
   canvas.addEventListener("click", (event) => { const row = rowAt(event); store.set({ pin: row === store.pin ? null : row }); });
 
   // The same elements travel to their new places, so that the permutation can be seen.
@@ -113,7 +137,7 @@ function createMask(store, onOrder) {
   }
 
   function nameOrder() {
-    orderButton.textContent = store.order === "tree" ? "depth-first order" : "engine order";
+    orderButton.textContent = store.order === "tree" ? "depth-first" : "engine order";
     orderButton.setAttribute("aria-pressed", String(store.order !== "tree"));
   }
 
@@ -123,5 +147,5 @@ function createMask(store, onOrder) {
     draw();
   });
 
-  return { name: "mask", label: "Tree mask", help: "Which rows of the pass see which", element: section, draw, link, reorder };
+  return { name: "mask", label: "Tree mask", help: "Which rows of the pass see which", element: section, tools: orderButton, draw, link, reorder };
 }

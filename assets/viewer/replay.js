@@ -27,6 +27,7 @@ function setScheme(isDark) {
 
 const replayViewer = mountViewer({
   element: shell,
+  isAlone: true, // no other run is in the file
   current: () => ({ id: replay.id, step: stepInAddress() ?? replay.start }),
   load: async () => replay,
   insight: async (kind, ids, step) => (kind === "step" ? replay.insights.steps[step] : replay.insights[kind])

@@ -20,6 +20,7 @@ function createStore() {
     id: null, header: null, facts: [], vocab: new Map(), steps: [], done: false, message: "",
     at: 0, hover: null, pin: null, follow: true, playing: false, speed: 1,
     ghosts: false, fold: null, unfolded: new Set(), order: "tree", view: "step", pane: "mask", insights: 0,
+    column: null, lit: null, wide: false, cut: { rows: null, depth: null }, others: [], own: [],
     onChange(listener) { listeners.push(listener); },
     set(patch) {
       const changed = new Set(Object.keys(patch).filter((key) => patch[key] !== store[key]));
@@ -30,12 +31,17 @@ function createStore() {
     step() { return store.steps[store.at] || null; },
     active() { return store.hover !== null ? store.hover : store.pin; },
     label(token) { const entry = store.vocab.get(String(token)); return entry ? entry[0] : "#" + token; },
+    // A token's bytes as pairs of digits, empty where the run was recorded without them.
+    bytes(token) {
+      const entry = store.vocab.get(String(token));
+      return entry && entry[2] ? entry[2].toUpperCase().match(/../g).join(" ") : "";
+    },
     kind(token) { const entry = store.vocab.get(String(token)); return entry ? entry[1] : "special"; },
     // A visitor's own move: stops following a live run, unless it leads to its newest step.
     go(target) {
       if (!store.steps.length) return;
       const at = clamp(target, 0, store.steps.length - 1);
-      store.set({ at, hover: null, pin: null, unfolded: new Set(), follow: at === store.steps.length - 1 });
+      store.set({ at, hover: null, lit: null, column: null, pin: null, unfolded: new Set(), follow: at === store.steps.length - 1 });
     },
   };
   return store;
@@ -80,6 +86,15 @@ function reasonOf(step, node) {
 
 function attentionOf(step, node) {
   return node < modelOf(step).n ? step.attends[step.col[node]] : "";
+}
+
+// Which rows may see a row: a column of the mask, as a sentence.
+function visibilityOf(step, row) {
+  return step.seen[0][step.seen[1][row]];
+}
+
+function descendantsOf(model, node) {
+  return [node, ...model.children[node].filter((child) => child < model.n).flatMap((child) => descendantsOf(model, child))];
 }
 
 // Which nodes are on screen, and their rows once empty rows are closed: the layout's order of children makes closing

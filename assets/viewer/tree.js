@@ -3,6 +3,7 @@
 const MIN_ROW = 12, MAX_ROW = 28, MAX_PILL_HEIGHT = 22, FOLD_BELOW_ROW = 14.5;
 const MIN_PILL = 58, PHONE_WIDTH = 480, PHONE_PILL = 84, MAX_PILL = 132, GAP = 18, MAX_GAP = 64, MARGIN = 6, HEAD = 14;
 const MAX_FONT = 13.5, READABLE_FONT = 11;
+const NOTHING_CUT = () => false;
 const MONO_RATIO = 0.605; // width of a monospace cell over its font size
 
 function createTree(store, onResize) {
@@ -11,6 +12,7 @@ function createTree(store, onResize) {
   const canvas = svg("svg", { class: "dtx-tree", role: "tree", "aria-label": "Draft tree of this step" }, edges, nodes);
   const empty = el("p", { class: "dtx-empty" });
   const box = el("div", { class: "dtx-canvas" }, canvas, empty);
+  let isCut = NOTHING_CUT; // of a node that a smaller tree would not have had
   let groups = [], wires = [], focusable = 0, shape = null, size = { width: 640, height: 420 };
 
   function geometry(step) {
@@ -124,15 +126,26 @@ function createTree(store, onResize) {
   // Hover, focus or selection: the node, its ancestors, the edges between them.
   function link() {
     const step = store.step(), active = store.active();
-    canvas.classList.toggle("is-linking", step !== null && active !== null);
+    const lit = new Set(store.lit || []);
+    canvas.classList.toggle("is-linking", step !== null && (active !== null || lit.size > 0));
     if (!step) return;
-    const chain = active === null ? new Set() : new Set(chainOf(modelOf(step), active));
+    const chain = active === null ? lit : new Set(chainOf(modelOf(step), active));
     groups.forEach((group, node) => {
       group.classList.toggle("is-linked", chain.has(node));
       group.classList.toggle("is-active", node === active);
+      group.classList.toggle("is-lit", lit.has(node));
+      group.classList.toggle("is-cut", isCut(node));
       group.setAttribute("aria-selected", String(node === store.pin));
-      if (wires[node]) wires[node].classList.toggle("is-linked", chain.has(node));
+      if (!wires[node]) return;
+      wires[node].classList.toggle("is-linked", active !== null && chain.has(node));
+      wires[node].classList.toggle("is-cut", isCut(node));
     });
+  }
+
+  function dim(test) {
+    if (test === isCut) return;
+    isCut = test;
+    link();
   }
 
   function moveFocus(direction) {
@@ -166,7 +179,7 @@ function createTree(store, onResize) {
   });
 
   return {
-    element: box, draw, link, moveFocus,
+    element: box, draw, link, dim, moveFocus,
     hasFocus: () => canvas.contains(document.activeElement),
     isFolding: () => Boolean(shape && shape.view.folded.size),
   };

@@ -1,4 +1,4 @@
-"""``python -m explorer bench``: many prompts, all methods interleaved in one run; JSON and Markdown."""
+"""``python -m explorer bench``: many prompts, all methods interleaved in one run; JSON, Markdown, HTML."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from explorer.bench_report import AUTOREGRESSIVE, GENERATE, build_report, to_markdown
+from explorer.bench_markdown import to_markdown
+from explorer.bench_report import AUTOREGRESSIVE, GENERATE, build_report
+from explorer.cli import bench_compare
 from explorer.cli.trace import add_placement_arguments, add_sampling_arguments, to_sampling
 from explorer.config import DEFAULT_TARGET, METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import SettingError
 from explorer.measurement import ResultsFile
-from explorer.questions import read_questions, select
+from explorer.questions import Question, digest, read_questions, select
 from explorer.rules import sampling_text
 from explorer.runner_events import RunRequest
 from explorer.trace import SamplingRecord
@@ -31,21 +33,15 @@ BUSY = 1.0  # load beyond our own threads from which other work disturbs the clo
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Methods, questions and what is measured of them."""
     known = ", ".join((*METHOD_NAMES, GENERATE))
+    actions = parser.add_subparsers(metavar="compare A/report.json B/report.json")
+    compare = actions.add_parser("compare", help=bench_compare.HELP, description=bench_compare.HELP, allow_abbrev=False)
+    bench_compare.add_arguments(compare)
+    compare.set_defaults(run=bench_compare.run)
     parser.add_argument("--methods", default="autoregressive,medusa,eagle2", metavar="A,B,C", help=f"any of {known}")
-    parser.add_argument(
-        "--questions",
-        required=True,
-        type=Path,
-        metavar="FILE",
-        help="Spec-Bench or MT-bench JSON lines, or text: a prompt a line",
-    )
+    add_question_arguments(parser)
     parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID")
     parser.add_argument("--drafter", metavar="DIR_OR_ID", help="default: the target preset's own for each method")
     parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help="default 128")
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="the first N of the chosen questions")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="every n-th of the fitting questions")
-    parser.add_argument("--max-chars", type=int, default=0, metavar="N", help="only prompts of at most N characters")
-    parser.add_argument("--categories", default="", metavar="A,B", help="only these categories")
     parser.add_argument(
         "--set",
         action="append",
@@ -55,26 +51,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_sampling_arguments(parser)
     add_placement_arguments(parser)
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="results.jsonl, report.json, report.md")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="gets results.jsonl, report.json, report.md and report.html"
+    )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Measure what is not measured yet, then write the reports."""
+def add_question_arguments(parser: argparse.ArgumentParser) -> None:
+    """A question file and the choice among its questions; ``choose_questions`` reads them."""
+    parser.add_argument(
+        "--questions", type=Path, metavar="FILE", help="Spec-Bench or MT-bench JSON lines, or text: a prompt a line"
+    )
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="the first N of the chosen questions")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every n-th of the fitting questions")
+    parser.add_argument("--max-chars", type=int, default=0, metavar="N", help="only prompts of at most N characters")
+    parser.add_argument("--categories", default="", metavar="A,B", help="only these categories")
+
+
+def check_choice(args: argparse.Namespace) -> None:
+    """Refuse numbers that choose no question."""
     for name in ("limit", "max_chars"):
         if getattr(args, name) < 0:
             raise SettingError(f"--{name.replace('_', '-')} must be 0 (all) or more, not {getattr(args, name)}")
     if args.every < 1:
         raise SettingError(f"--every must be at least 1, not {args.every}")
-    methods = _split(args.methods)
-    samplings = samplings_of([method for method in methods if method != GENERATE], to_sampling(args))
-    requests = [_request(args, method, sampling) for method, sampling in samplings.items()]
-    questions = select(
+
+
+def choose_questions(args: argparse.Namespace) -> list[Question]:
+    """The questions that the options name; raises SettingError or PromptError."""
+    check_choice(args)
+    return select(
         read_questions(args.questions),
         categories=_split(args.categories, allow_none=True),
         max_chars=args.max_chars,
         every=args.every,
         limit=args.limit,
     )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure what is not measured yet, then write the reports."""
+    if missing := [name for name in ("questions", "out") if getattr(args, name) is None]:
+        raise SettingError(f"the following arguments are required: {', '.join(f'--{name}' for name in missing)}")
+    methods = _split(args.methods)
+    samplings = samplings_of([method for method in methods if method != GENERATE], to_sampling(args))
+    requests = [_request(args, method, sampling) for method, sampling in samplings.items()]
+    questions = choose_questions(args)
     from explorer.bench import run_bench  # torch and transformers
     from explorer.config import resolve
     from explorer.loading import method_class
@@ -86,19 +107,29 @@ def run(args: argparse.Namespace) -> int:
     head = _head(args, methods, [question.id for question in questions]) | _sampling_head(samplings)
     results = ResultsFile(args.out / "results.jsonl", head)
     _say_load("before")
-    with _bar() as bar:
+    with prompt_bar() as bar:
         task = bar.add_task("measuring", total=None)
         for progress in run_bench(requests, questions, results, GENERATE in methods):
             for notice in progress.notices:
                 bar.console.print(f"note: {notice}")
             bar.update(task, completed=progress.num_done, total=progress.num_all)
     _say_load("after")
-    report = build_report(head | _machine(), results.measurements)
-    write_atomically(args.out / "report.json", (json.dumps(report, indent=1, allow_nan=False) + "\n").encode())
-    markdown = to_markdown(report)
-    write_atomically(args.out / "report.md", markdown.encode())
-    print(markdown)
+    report = build_report(head | {"questions_sha256": digest(questions)} | _machine(), results.measurements)
+    print(write_reports(report, args.out))
     return 0
+
+
+def write_reports(report: dict[str, Any], folder: Path) -> str:
+    """The report as JSON, Markdown and HTML; returns the Markdown."""
+    from explorer.export.bench_page import bench_page
+    from explorer.views.theme import DARK, LIGHT, css_variables
+
+    markdown = to_markdown(report)
+    page = bench_page(report, css_variables(LIGHT), css_variables(DARK))
+    write_atomically(folder / "report.json", (json.dumps(report, indent=1, allow_nan=False) + "\n").encode())
+    write_atomically(folder / "report.md", markdown.encode())
+    write_atomically(folder / "report.html", page.encode())
+    return markdown
 
 
 def _split(text: str, *, allow_none: bool = False) -> list[str]:
@@ -207,6 +238,7 @@ def _say_load(when: str) -> None:
         print("warning: other work disturbs this machine; speeds are not to be trusted", file=sys.stderr)
 
 
-def _bar() -> Progress:
+def prompt_bar() -> Progress:
+    """Progress over many prompts, on stderr."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(file=sys.stderr))

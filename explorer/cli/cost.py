@@ -17,7 +17,7 @@ from rich.table import Table
 
 from explorer.codec import encode
 from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES, METHOD_NAMES
-from explorer.cost_words import cost_sentence, verdict_sentence
+from explorer.cost_words import cost_sentence, floor_sentence, verdict_sentence
 from explorer.errors import SettingError
 from explorer.prediction import TOTAL_TOKENS, CostReport, DeviceCost, Prediction
 from explorer.runner_events import RunRequest, Status, drain
@@ -72,6 +72,8 @@ def _print(report: CostReport) -> None:
     for label, trees in report.methods.items():
         console.print(_tree_table(label, trees))
     print(f"{cost_sentence(cost)}.")
+    if floor := floor_sentence(cost):
+        print(f"{floor}.")
     for label, trees in report.methods.items():
         fastest = max(trees, key=lambda item: item.tokens_per_second, default=None)
         print(f"{verdict_sentence(label, fastest)}.")
@@ -79,9 +81,11 @@ def _print(report: CostReport) -> None:
 
 
 def _pass_table(cost: DeviceCost) -> Table:
-    table = Table("rows", "ms", "× one row", title="A verify pass", title_justify="left")
+    table = Table("rows", "ms", "× one row", "least ms", title="A verify pass", title_justify="left")
     for rows, ms in sorted(cost.verify_ms.items()):
-        table.add_row(str(rows), f"{ms:.1f}", f"{ms / cost.verify_at(1):.2f}")
+        floor = cost.floor_at(rows)
+        least = "–" if floor is None else f"{floor:.1f}"
+        table.add_row(str(rows), f"{ms:.1f}", f"{ms / cost.verify_at(1):.2f}", least)
     return table
 
 

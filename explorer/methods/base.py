@@ -31,7 +31,8 @@ class Draft(NamedTuple):
     follow. Rows not listed have deterministic children. passes_ms: one entry a drafter pass. rank_of: (considered
     row, target token id) -> the token's rank in the drafter's own order after that row, 0 = first, None where it never
     looked or cannot draft that token (the record reads next_draft_rank from it). extra: JSON values only this method
-    has. plain_reason: why the root stands alone, where it is not that nothing was found ("fallback").
+    has; read_extra: more of them, read outside the measured times. plain_reason: why the root stands alone, where it
+    is not that nothing was found ("fallback").
     """
 
     considered: DraftTree
@@ -41,6 +42,7 @@ class Draft(NamedTuple):
     passes_ms: Sequence[float] = ()
     rank_of: Callable[[int, int], int | None] | None = None
     extra: dict[str, Any] | None = None
+    read_extra: Callable[[], dict[str, Any]] | None = None
     plain_reason: str | None = None
 
     def kept_rows(self) -> list[int]:
@@ -69,6 +71,7 @@ class Method(ABC):
     """One way to draft. ``Settings`` is a frozen dataclass of explorer.config settings.
 
     acceptances: the rules it can be verified by; with typical come the settings ``threshold`` and ``alpha``.
+    can_rest: a plain step may take the place of its draft (``rest``).
     trained_context: positions the drafter was trained on, None where there is no such bound.
     """
 
@@ -77,6 +80,7 @@ class Method(ABC):
     needs_drafter: ClassVar[bool] = False
     Settings: ClassVar[type] = NoSettings
     acceptances: ClassVar[tuple[str, ...]] = ("greedy", "rejection")
+    can_rest: ClassVar[bool] = False
 
     def __init__(self, target: Target, drafter: Any, settings: Any) -> None:
         self.target = target
@@ -92,6 +96,10 @@ class Method(ABC):
     @abstractmethod
     def draft(self, root: int) -> Draft:
         """Propose rows below ``root``, the last emitted token."""
+
+    def rest(self, root: int) -> None:
+        """A plain step below ``root`` takes the place of a draft; ``update`` follows as ever."""
+        raise NotImplementedError(f"{self.name} drafts at every step")
 
     @abstractmethod
     def update(self, verdict: Verdict, output: TargetOutput) -> None:

@@ -24,6 +24,7 @@ from explorer.verify import Verdict
 if TYPE_CHECKING:
     from explorer.target import Target, TargetOutput
 
+_NUM_SHOWN = 8  # favourites of each of the draft model's distributions that the record keeps
 _ROOM = 256  # cache rows beyond the prompt that the first allocation leaves; more are made when needed
 
 
@@ -40,6 +41,7 @@ class DraftModel(Method):
     name = "draft_model"
     label = "Draft model"
     needs_drafter = True
+    can_rest = True
     Settings = DraftModelSettings
 
     def __init__(self, target: Target, drafter: Target, settings: DraftModelSettings) -> None:
@@ -91,8 +93,14 @@ class DraftModel(Method):
             dist_rows=range(len(dists)),
             passes_ms=passes_ms,
             rank_of=rank_of,
+            read_extra=lambda: {"draft_tops": _favourites(dists or [row.float().softmax(dim=-1) for row in rows])},
             plain_reason="fallback" if not rows else None,
         )
+
+    def rest(self, root: int) -> None:
+        """The root is read with the next draft."""
+        self._unread.append(root)
+        self._num_read = self.drafter.length
 
     def update(self, verdict: Verdict, output: TargetOutput) -> None:
         """Forget the guesses that failed; all of them accepted, the last one is still to be read."""
@@ -116,3 +124,9 @@ class DraftModel(Method):
         token = self._sampler.draw(dist)
         dists.append(functional.pad(dist, (0, self.target.vocab_size - self._num_ids)))
         return token, float(dist[token])
+
+
+def _favourites(dists: Sequence[Tensor]) -> list[list[tuple[int, float]]]:
+    """The likeliest tokens of each distribution, with their probabilities as the drafter used them."""
+    tops = [dist.topk(min(_NUM_SHOWN, len(dist))) for dist in dists]
+    return [list(zip(top.indices.tolist(), top.values.tolist(), strict=True)) for top in tops]

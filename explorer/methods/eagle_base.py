@@ -27,6 +27,7 @@ class EagleMethod(Method):
     """A method that drafts on features; subclasses choose the tree."""
 
     needs_drafter = True
+    can_rest = True
 
     def __init__(self, target: Target, drafter: EagleDrafter, settings: Any) -> None:
         from explorer.models.eagle_layer import DraftCache  # loaded already, with the drafter
@@ -44,6 +45,7 @@ class EagleMethod(Method):
         self._cache = DraftCache()
         self._tokens: list[int] = []  # tokens of the pairs not yet in the cache, the root to come
         self._features = torch.empty(0)  # [len(tokens) + 1, H] their true features
+        self._waiting: tuple[list[int], Tensor] = [], torch.empty(0)  # both, of plain steps since the last draft
 
     def start(self, prompt_ids: list[int], output: TargetOutput, sampler: Sampler) -> float | None:
         """Read all prompt pairs but the last, whose token is the first root."""
@@ -53,6 +55,7 @@ class EagleMethod(Method):
             if len(prompt_ids) > 1:
                 self._extend(torch.tensor(prompt_ids[1:]), output.hidden[:-1])
         self._tokens, self._features = [], output.hidden[-1:]
+        self._waiting = [], output.hidden[:0]
         return self._clock.lap()
 
     @torch.inference_mode()
@@ -65,10 +68,16 @@ class EagleMethod(Method):
         self._cache.truncate(length)
         return draft
 
+    def rest(self, root: int) -> None:
+        """The pair of the root waits with those before it for the next draft."""
+        self._waiting = [*self._tokens, root], self._features
+
     def update(self, verdict: Verdict, output: TargetOutput) -> None:
         """The accepted rows' true features pair with the tokens that follow them; the next root comes last."""
-        self._tokens = list(verdict.accepted_tokens)
-        self._features = output.hidden[list(verdict.path)]
+        tokens, features = self._waiting
+        self._tokens = [*tokens, *verdict.accepted_tokens]
+        self._features = torch.cat([features, output.hidden[list(verdict.path)]])
+        self._waiting = [], features[:0]
 
     @abstractmethod
     def _grow(self, root: int, hidden: Tensor) -> Draft:

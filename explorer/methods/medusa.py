@@ -45,6 +45,7 @@ class Medusa(Method):
     name = "medusa"
     label = "Medusa"
     needs_drafter = True
+    can_rest = True
     Settings = MedusaSettings
     acceptances = ACCEPTANCES
 
@@ -93,6 +94,9 @@ class Medusa(Method):
             for rows in zip(tokens, probs_list, strict=True)
         ]
         return Draft(tree, passes_ms=[elapsed], rank_of=partial(self._rank_of, logits), extra={"heads": shown})
+
+    def rest(self, root: int) -> None:
+        """Nothing waits: the heads read one hidden state, the last."""
 
     def update(self, verdict: Verdict, output: TargetOutput) -> None:
         """The next root was chosen from the last accepted row: its hidden state drafts next."""

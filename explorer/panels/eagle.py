@@ -43,6 +43,7 @@ class EaglePanel:
     """All levels of a step's draft. How far the confidence can be trusted, explorer.calibration counts over the run."""
 
     levels: list[EagleLevel]
+    sentences: list[str]
     kind: ClassVar[str] = "eagle"
 
 
@@ -55,7 +56,20 @@ def eagle_panel(trace: Trace, step: Step) -> EaglePanel | None:
         expanded = _expanded(trace, step, level, parents)
         nodes = [LevelNode(node, math.exp(min(0.0, scores[node])), node in expanded) for node in level.nodes]
         found.append(EagleLevel(level.depth, nodes, _sentence(trace, step, nodes, level.depth)))
-    return EaglePanel(found) if found else None
+    return EaglePanel(found, _how(trace)) if found else None
+
+
+def _how(trace: Trace) -> list[str]:
+    """What decides which nodes are expanded."""
+    top_k = trace.settings.get("top_k")
+    if trace.method != "eagle2" or type(top_k) is not int:
+        return [
+            "A static tree: which places have children was fixed before the run, the drafter only fills in the words."
+        ]
+    return [
+        f"Of each level the best {top_k} are expanded, by the product of the drafter's probabilities along their "
+        "paths: its confidence that the target will come here."
+    ]
 
 
 def _expanded(trace: Trace, step: Step, level: Level, parents: set[int]) -> set[int]:

@@ -22,7 +22,7 @@ class Iteration:
 
     num_carried: the first so many were said by the target in the pass before, the rest are first guesses; None where
     the record does not tell. num_fixed: the first so many were accepted. came [block]: whether the output really has
-    the guess there; None where it ends before.
+    the guess there; None where it ends before. rows: the guesses' rows in that pass's own tree.
     """
 
     step: int
@@ -31,6 +31,7 @@ class Iteration:
     num_carried: int | None
     num_fixed: int
     came: list[bool | None]
+    rows: list[int]
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def jacobi_panel(trace: Trace, step: Step) -> JacobiPanel | None:
 
 def _iteration(trace: Trace, step: Step) -> Iteration:
     start, output = root_index(trace, step) + 1, trace.output.token_ids
-    guesses = [token for token, role in zip(step.tree.token, step.tree.role, strict=True) if role == "draft"]
+    rows = [row for row, role in enumerate(step.tree.role) if role == "draft"]
+    guesses = [step.tree.token[row] for row in rows]
     came = [output[at] == token if at < len(output) else None for at, token in enumerate(guesses, start=start)]
     carried = count(step.extra, "num_carried")
     return Iteration(
@@ -63,6 +65,7 @@ def _iteration(trace: Trace, step: Step) -> Iteration:
         num_carried=None if carried is None else min(carried, len(guesses)),
         num_fixed=step.num_accepted,
         came=came,
+        rows=rows,
     )
 
 

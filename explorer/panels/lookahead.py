@@ -36,9 +36,14 @@ class Guess:
 
 @dataclass(frozen=True)
 class LookaheadPanel:
-    """One step. pool_size: n-grams known before it. added_tokens: the n-grams that the pass before it brought."""
+    """One step.
+
+    diagonals: the tree rows of each column of the window, begun at the root or a token of row 0: what the pass may
+    turn into an n-gram. pool_size: n-grams known before it. added_tokens: the n-grams that the pass before it brought.
+    """
 
     window: list[WindowRow]
+    diagonals: list[list[int]]
     guesses: list[Guess]
     pool_size: int | None
     added_tokens: list[list[int]]
@@ -54,7 +59,7 @@ def lookahead_panel(trace: Trace, step: Step) -> LookaheadPanel | None:
     tried = _guesses(step, guesses)
     pool_size, added = count(step.extra, "pool_size"), token_lists(step.extra, "added_tokens") or []
     rows = _window(step, window)
-    return LookaheadPanel(rows, tried, pool_size, added, _sentences(trace, step, tried, added))
+    return LookaheadPanel(rows, _diagonals(rows), tried, pool_size, added, _sentences(trace, step, tried, added))
 
 
 def _window(step: Step, window: list[list[int]]) -> list[WindowRow]:
@@ -67,6 +72,14 @@ def _window(step: Step, window: list[list[int]]) -> list[WindowRow]:
         found.append(WindowRow(max(1, number), tokens, here))
         begin += len(tokens)
     return found
+
+
+def _diagonals(window: list[WindowRow]) -> list[list[int]]:
+    """Column 0 begins at the root, column j at token j - 1 of row 0; none where the rows are not in the tree."""
+    if len(window) < 2 or not all(row.rows for row in window):
+        return []
+    firsts = [0, *window[0].rows]
+    return [list(column) for column in zip(firsts, *(row.rows for row in window[1:]), strict=False)]
 
 
 def _guesses(step: Step, guesses: list[list[int]]) -> list[Guess]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,11 +14,11 @@ from explorer.trace import Step, Trace
 
 @dataclass(frozen=True)
 class Candidate:
-    """One entry of a head's list. num_rows: how many rows of the tree hold it at the head's depth."""
+    """One entry of a head's list. rows: the tree's rows that hold it at the head's depth."""
 
     token: int
     prob: float
-    num_rows: int
+    rows: list[int]
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,14 @@ class Head:
 
 @dataclass(frozen=True)
 class MedusaPanel:
-    """ranks [N]: the rank path of each row, [] for the root; None where a token is beyond the recorded list."""
+    """ranks [N]: the rank path of each row, [] for the root; None where a token is beyond the recorded list.
+
+    product: how the tree is made of ranks, a sentence; sentences: what came at each head's depth.
+    """
 
     heads: list[Head]
     ranks: list[list[int] | None]
+    product: str
     sentences: list[str]
     kind: ClassVar[str] = "medusa"
 
@@ -52,12 +57,16 @@ def medusa_panel(trace: Trace, step: Step) -> MedusaPanel | None:
         return None
     level = depths(step.tree.parent)
     heads = [_head(trace, step, depth, ranked, level) for depth, ranked in enumerate(lists, start=1)]
-    return MedusaPanel(heads, _rank_paths(step, heads, level), _sentences(trace, heads))
+    ranks = _rank_paths(step, heads, level)
+    return MedusaPanel(heads, ranks, _product(step, level, ranks), _sentences(trace, heads))
 
 
 def _head(trace: Trace, step: Step, depth: int, ranked: list[tuple[int, float]], level: list[int]) -> Head:
-    held = [token for token, at in zip(step.tree.token, level, strict=True) if at == depth]
-    candidates = [Candidate(token, prob, held.count(token)) for token, prob in ranked]
+    held: dict[int, list[int]] = {}
+    for row, (token, at) in enumerate(zip(step.tree.token, level, strict=True)):
+        if at == depth:
+            held.setdefault(token, []).append(row)
+    candidates = [Candidate(token, prob, held.get(token, [])) for token, prob in ranked]
     place, output = root_index(trace, step) + depth, trace.output.token_ids
     came = output[place] if place < len(output) else None
     tokens = [token for token, _ in ranked]
@@ -83,6 +92,21 @@ def _rank_paths(step: Step, heads: list[Head], level: list[int]) -> list[list[in
     return paths
 
 
+def _product(step: Step, level: list[int], ranks: list[list[int] | None]) -> str:
+    """How the tree is made: ranks multiplied, of which only a few products are kept."""
+    deepest = max(level)
+    if not deepest:
+        return "Nothing was drafted in this step."
+    known = [path for path in ranks if path]
+    widths = [1 + max((path[i] for path in known if len(path) > i), default=0) for i in range(deepest)]
+    product = " × ".join(str(width) for width in widths)
+    num_leaves = len(step.tree) - len(set(step.tree.parent) - {-1})
+    return (
+        f"The tree is a choice of ranks, the same in every step: {plural(num_leaves, 'path')} out of the "
+        f"{math.prod(widths)} that {product} ranks would give."
+    )
+
+
 def _sentences(trace: Trace, heads: list[Head]) -> list[str]:
     """What came at each head's depth, and where its list had it."""
     found = []
@@ -94,7 +118,7 @@ def _sentences(trace: Trace, heads: list[Head]) -> list[str]:
             found.append(f"Head {head.depth}: {token} came, which is not among its first {len(head.candidates)}.")
         else:
             candidate = head.candidates[head.came_rank]
-            in_tree = plural(candidate.num_rows, "row") if candidate.num_rows else "no row"
+            in_tree = plural(len(candidate.rows), "row") if candidate.rows else "no row"
             place = "its first choice" if head.came_rank == 0 else f"number {head.came_rank + 1} of its list"
             found.append(
                 f"Head {head.depth}: {token} came, {place} ({percent(candidate.prob)}), in {in_tree} of the tree."

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from explorer.config import AUTO
-from explorer.cost_words import cost_sentence, verdict_sentence
+from explorer.cost_words import cost_sentence, floor_sentence, verdict_sentence
 from explorer.errors import ExplorerError
 from explorer.prediction import CostReport
 from explorer.runner_events import RunRequest, Status
@@ -51,8 +51,9 @@ def told(report: CostReport) -> str:
     """The measurement in sentences."""
     fastest = {label: max(trees, key=lambda item: item.tokens_per_second) for label, trees in report.methods.items()}
     verdicts = [verdict_sentence(label, item) for label, item in fastest.items()]
+    about = [cost_sentence(report.cost), floor_sentence(report.cost)]
     hint = f"The word {AUTO} as total tokens takes that tree" if verdicts else ""
-    return "\n".join(f"{sentence}." for sentence in [cost_sentence(report.cost), *verdicts, hint] if sentence)
+    return "\n".join(f"{sentence}." for sentence in [*about, *verdicts, hint] if sentence)
 
 
 def _follow(work: Generator[Status, None, CostReport]) -> Generator[CostScreen, None, CostReport]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,11 +32,15 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclass
-class _Live:
-    """One run on its way: its id once decoding begins, and what the runner had to say about the settings."""
+class Live:
+    """One run on its way: its id once decoding begins, and what the runner had to say about the settings.
+
+    error: why it ended early, in words; empty until then.
+    """
 
     choices: Choices
     run_id: str = ""
+    error: str = ""
     num_tokens: int = 1
     notices: list[str] = field(default_factory=list)
     shown: float = 0.0  # when the last step went to the browser, monotonic seconds
@@ -58,10 +62,15 @@ def announce_run(_context: Context) -> Screen:
 def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
     """Run what the form asks for, one update per event; ends with a message in every case."""
     try:
-        live = _Live(context.choices(values))
+        live = Live(context.choices(values))
     except ExplorerError as error:
         yield idle("error", str(error))
         return
+    yield from play(context, live)
+
+
+def play(context: Context, live: Live) -> Generator[Screen, None, None]:
+    """One run: an update per event, and at its end what became of it, also in ``live``. Raises nothing."""
     try:
         with closing(_events(context, live.choices)) as events:
             for event in events:
@@ -71,21 +80,21 @@ def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
                 if isinstance(event, Finished):
                     yield Screen(plot=figure_update(summary_figure(event.trace)))
     except ExplorerError as error:
-        context.store.cancel(live.run_id, "cancelled" if isinstance(error, LimitError) else "error")
-        yield idle("error", str(error))._replace(viewer=_next_version(context, live))
+        yield _failed(context, live, str(error), "cancelled" if isinstance(error, LimitError) else "error")
     except Exception:  # the page's last boundary: the log gets the bug, the visitor a page that goes on
         LOG.exception("a run of %s failed", live.choices.method.name)
-        context.store.cancel(live.run_id, "error")
-        yield idle("error", UNEXPECTED)._replace(viewer=_next_version(context, live))
+        yield _failed(context, live, UNEXPECTED)
     finally:  # also when Stop or a closed tab ends this generator: the runner's own is closed by now
         context.store.cancel(live.run_id)
 
 
-def run_trace_for(context: Context, request: gr.Request, *values: Any) -> Iterator[Screen]:
-    """``run_trace`` for one visitor, who may have a few runs waiting or running, so that the line is everybody's."""
+def run_for_visitor(
+    context: Context, request: gr.Request, handler: Callable[..., Iterator[Screen]], *values: Any
+) -> Iterator[Screen]:
+    """``handler`` for one visitor, who may have a few runs waiting or running, so that the line is everybody's."""
     try:
         with context.visitors.admit(request.session_hash):
-            yield from run_trace(context, *values)
+            yield from handler(context, *values)
     except LimitError as error:
         yield idle("error", str(error))
 
@@ -159,7 +168,7 @@ def _events(context: Context, choices: Choices) -> Generator[Event, None, None]:
     )
 
 
-def _show(context: Context, live: _Live, event: Event) -> Screen:
+def _show(context: Context, live: Live, event: Event) -> Screen:
     if isinstance(event, Stepped):
         num_steps = context.store.append(live.run_id, event)
         live.num_tokens += len(event.step.emitted)
@@ -181,7 +190,7 @@ def _show(context: Context, live: _Live, event: Event) -> Screen:
     return busy(f"{event.text[:1].upper()}{event.text[1:]} …", event.fraction, is_starting=True)
 
 
-def _finish(context: Context, live: _Live, trace: Trace) -> Screen:
+def _finish(context: Context, live: Live, trace: Trace) -> Screen:
     if live.run_id:
         context.store.finish(live.run_id, trace)
     else:
@@ -191,7 +200,13 @@ def _finish(context: Context, live: _Live, trace: Trace) -> Screen:
     return idle("done", text)._replace(viewer=_next_version(context, live))
 
 
-def _next_version(context: Context, live: _Live) -> Any:
+def _failed(context: Context, live: Live, text: str, stop: str = "error") -> Screen:
+    live.error = text
+    context.store.cancel(live.run_id, stop)
+    return idle("error", text)._replace(viewer=_next_version(context, live))
+
+
+def _next_version(context: Context, live: Live) -> Any:
     if not live.run_id:
         return KEEP
     num_steps = _num_steps(context, live.run_id)

@@ -20,6 +20,7 @@ class Screen(NamedTuple):
     stop_button: Any = KEEP
     plot: Any = KEEP
     picker: Any = KEEP
+    race_button: Any = KEEP
 
 
 def busy(text: str, fraction: float | None = None, *, is_starting: bool = False) -> Screen:
@@ -29,6 +30,7 @@ def busy(text: str, fraction: float | None = None, *, is_starting: bool = False)
         run_button=gr.update(interactive=False),
         stop_button=gr.update(interactive=True),
         picker=gr.update(interactive=False),
+        race_button=gr.update(interactive=False),
     )
 
 
@@ -39,6 +41,7 @@ def idle(kind: str, text: str) -> Screen:
         run_button=gr.update(interactive=True),
         stop_button=gr.update(interactive=False),
         picker=gr.update(interactive=True),
+        race_button=gr.update(interactive=True),
     )
 
 

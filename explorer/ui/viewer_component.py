@@ -7,21 +7,24 @@ check every part of it, open ids only from the store (never a path), and answer 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
+from explorer.codec import encode
 from explorer.errors import ExplorerError, TraceError
 from explorer.trace import Trace, to_json
+from explorer.ui.comparable import comparable_runs
 from explorer.ui.store import TraceStore
 from explorer.views.insights import compare_insight, diff_insight, race_insight, run_insight, step_insight
 from explorer.views.viewer import SHELL, view_payload, viewer_js
 
-MAX_PAYLOAD_CHARS = 400
+MAX_PAYLOAD_CHARS = 1000
 MAX_ID_CHARS = 100
 MAX_TRACES = 6  # in one race
+MAX_OWN_RUNS = 16  # that a browser may name when it asks what can be compared
 DOWNLOAD_EVENT = "explorer-download"
 
 # The page's download button sends the viewer an event; the file is made in the browser, so nothing is written here.
@@ -71,6 +74,8 @@ class InsightRequest:
     step: int
 
 
+COMPARABLE = "comparable"  # the one kind that looks for traces itself: its ids are the run on screen, then own ones
+
 # kind -> (how many traces it is about, at least and at most, what answers it)
 INSIGHTS: dict[str, tuple[int, int, Callable[[list[Trace], int], dict[str, Any]]]] = {
     "step": (1, 1, lambda traces, step: step_insight(traces[0], step)),
@@ -106,6 +111,12 @@ def trace_viewer(store: TraceStore, value: str | None = None, **kwargs: Any) -> 
 def handle(run_id: str, steps: int = 0, version: int = 0) -> str:
     """The viewer's value for a visitor's own run: how many steps there are now, and a version to notice changes."""
     return json.dumps({"id": run_id, "steps": steps, "v": version})
+
+
+def race_handle(run_ids: Sequence[str], steps: int, version: int) -> str:
+    """The value that shows runs as a race: the first is the run on screen, ``steps`` of it there are."""
+    first, *others = run_ids
+    return json.dumps({"id": first, "steps": steps, "v": version, "view": "race", "others": others})
 
 
 def recorded_handle(name: str, step: int = 0) -> str:
@@ -150,10 +161,13 @@ def answer_trace(store: TraceStore, payload: object) -> str:
 def answer_insight(store: TraceStore, payload: object) -> str:
     """What explorer.views.insights says, for ``{"insight": one of INSIGHTS, "ids": [trace ids], "step": number}``.
 
-    ``step`` may be left out where the answer is not about one. Mistakes are answered by ``{"error": sentence}``.
+    The insight "comparable" is what explorer.ui.comparable says of the first id, the others being the asker's own
+    runs. ``step`` may be left out where the answer is not about one. Mistakes are answered by ``{"error": sentence}``.
     """
     try:
         request = _read_insight(payload)
+        if request.kind == COMPARABLE:
+            return _json(encode(comparable_runs(store, request.trace_ids[0], request.trace_ids[1:])))
         traces = [store.get(trace_id)[0] for trace_id in request.trace_ids]
         return _json(INSIGHTS[request.kind][2](traces, request.step))
     except ExplorerError as error:
@@ -170,9 +184,9 @@ def _read_insight(payload: object) -> InsightRequest:
     """The same for what ``answer_insight`` describes."""
     raw = _read_object(payload)
     kind, ids = raw.get("insight"), raw.get("ids")
-    if not isinstance(kind, str) or kind not in INSIGHTS:
-        raise TraceError(f"a request's insight is one of {', '.join(INSIGHTS)}")
-    least, most, _ = INSIGHTS[kind]
+    if not isinstance(kind, str) or kind not in (*INSIGHTS, COMPARABLE):
+        raise TraceError(f"a request's insight is one of {', '.join((*INSIGHTS, COMPARABLE))}")
+    least, most = (1, 1 + MAX_OWN_RUNS) if kind == COMPARABLE else INSIGHTS[kind][:2]
     if not isinstance(ids, list) or not least <= len(ids) <= most:
         count = str(least) if least == most else f"{least} to {most}"
         raise TraceError(f"a request's ids is a list; {kind} is about {count} of them")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from explorer.prediction import CostReport, Prediction
+from explorer.prediction import CostReport, DeviceCost, Prediction
 from explorer.views.charts import DRAFTER, GRID, QUIET, TARGET, TEXT
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def cost_figure(report: CostReport) -> go.Figure:
     titles = ("A verify pass, in passes of one row", "Tokens per pass: expected (line) and needed (dots)")
     figure = make_subplots(rows=1, cols=2, subplot_titles=titles, horizontal_spacing=0.08)
     _passes(figure, report)
+    _floor(figure, report.cost)
     for number, (label, trees) in enumerate(report.methods.items()):
         _method(figure, number, label, trees)
     figure.update_layout(
@@ -53,6 +54,22 @@ def _passes(figure: go.Figure, report: CostReport) -> None:
         row=1,
         col=1,
     )
+
+
+def _floor(figure: go.Figure, cost: DeviceCost) -> None:
+    """The roofline under the passes: flat while reading the weights takes longest, then rising with the rows."""
+    rows = [size for size in sorted(cost.verify_ms) if cost.floor_at(size) is not None]
+    if rows:
+        figure.add_scatter(
+            x=rows,
+            y=[(cost.floor_at(size) or 0.0) / cost.verify_at(1) for size in rows],
+            mode="lines",
+            line={"color": QUIET, "dash": "dot"},
+            name="the machine's limit",
+            hovertemplate="%{x} rows: at least %{y:.2f}<extra>the machine's limit</extra>",
+            row=1,
+            col=1,
+        )
 
 
 def _method(figure: go.Figure, number: int, label: str, trees: list[Prediction]) -> None:

@@ -7,13 +7,14 @@ in token, tokens or tops). Nodes are numbered as in view JSON: rows, ghosts, the
 ``step_insight``  {"step", "micro": [MicroStep], "panel": a panel with its "kind" | null, "cuts": StepCuts}
 ``run_insight``   {"speed": sentence, "misses": Misses, "budgets": Budgets, "calibration": [Calibration]}
 ``race_insight``  Race                          runs of one prompt
-``diff_insight``  TraceDiff and "shared": [[step, step]], pairs that begin at the same place of the same text
-``compare_insight``  Comparison                 a step of one run, and what another drafted there
+``diff_insight``  TraceDiff, "shared": [[step, step]], pairs that begin at the same place of the same text, and "texts":
+                 both runs' {"tokens", "passes": how many passes had been made when each was there}
+``compare_insight``  Comparison and "other": the second run's step as in view JSON, which the viewer does not have
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from explorer.calibration import calibrations
@@ -25,9 +26,11 @@ from explorer.microsteps import micro_steps
 from explorer.misses import misses
 from explorer.panels.registry import panel_of
 from explorer.race import race, speed_sentence
+from explorer.timeline import num_passes
 from explorer.trace import Trace
+from explorer.trace_check import used_ids
 from explorer.trace_diff import diff_traces
-from explorer.views.viewer import labels
+from explorer.views.viewer import labels, view_step
 
 SIGNIFICANT_DIGITS = 5
 TOKEN_ENDINGS = ("token", "tokens", "tops")
@@ -66,19 +69,22 @@ def race_insight(traces: Sequence[Trace]) -> dict[str, Any]:
 
 def diff_insight(first: Trace, second: Trace) -> dict[str, Any]:
     """Two runs aligned; TraceError where they cannot be."""
-    parts = encode(diff_traces(first, second)) | {"shared": shared_steps(first, second)}
+    texts = [{"tokens": trace.output.token_ids, "passes": num_passes(trace)} for trace in (first, second)]
+    parts = encode(diff_traces(first, second)) | {"shared": shared_steps(first, second), "texts": texts}
     return _answer(parts, [first, second])
 
 
 def compare_insight(first: Trace, step: int, second: Trace) -> dict[str, Any]:
     """What two runs drafted at the first one's step; TraceError where that cannot be said."""
-    return _answer(encode(compare_at(first, step, second)), [first, second])
+    found = compare_at(first, step, second)
+    other = second.steps[found.sides[1].step]
+    return _answer(encode(found) | {"other": view_step(second, other)}, [first, second], used_ids(other))
 
 
-def _answer(parts: dict[str, Any], traces: Sequence[Trace]) -> dict[str, Any]:
+def _answer(parts: dict[str, Any], traces: Sequence[Trace], more_ids: Iterable[int] = ()) -> dict[str, Any]:
     plain = _rounded(encode(parts))
     known = {token: label for trace in traces for token, label in trace.vocab.items()}
-    return plain | {"vocab": labels(known, sorted(set(_tokens(plain, False))))}
+    return plain | {"vocab": labels(known, sorted({*_tokens(plain, False), *more_ids}))}
 
 
 def _rounded(value: Any) -> Any:

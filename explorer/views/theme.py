@@ -113,6 +113,8 @@ TEXT_PAIRS = (
     ("rejected_text", "panel"),
     ("quiet_text", "surface"),
     ("quiet_text", "quiet_fill"),
+    ("quiet_text", "segment"),
+    ("muted", "quiet_fill"),
     ("own_text", "own_fill"),
     ("good_text", "panel"),
     ("bad_text", "panel"),

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer import insight
+from explorer.mask_words import mask_sentence, visibility_sentences
 from explorer.rules import RULE_SENTENCES, sampling_text
 from explorer.trace import Label, Step, Trace
 from explorer.trace_check import used_ids
@@ -35,15 +36,28 @@ JS_FILES = (
     "views.js",
     "tree.js",
     "mask.js",
+    "panel_trees.js",
+    "panel_chains.js",
+    "panel_passes.js",
+    "panels.js",
+    "cuts.js",
+    "run_charts.js",
+    "run.js",
     "strip.js",
     "card.js",
     "numbers.js",
     "transport.js",
     "keys.js",
+    "chooser.js",
+    "race.js",
+    "smalltree.js",
+    "compare.js",
+    "diff.js",
     "core.js",
 )
 SHELL = '<div class="dtx" tabindex="0" role="region" aria-label="Draft tree viewer"></div>'
 SIGNIFICANT_DIGITS = 4
+MAX_BYTES = 64  # of a token, shown; the label has the rest
 
 
 def view_payload(trace: Trace, from_step: int = 0, *, trace_id: str = "", is_done: bool = True) -> dict[str, Any]:
@@ -90,7 +104,7 @@ def view_header(trace: Trace, trace_id: str = "") -> dict[str, Any]:
 def view_step(trace: Trace, step: Step) -> dict[str, Any]:
     """One step, ready to paint: columns in engine order, display rows and columns, sentences."""
     layout, tree, size = lay_out_step(step), step.tree, len(step.tree)
-    reasons = insight.row_sentences(step, trace.vocab)
+    reasons, seen = insight.row_sentences(step, trace.vocab), visibility_sentences(step)
     return {
         "i": step.index,
         "prefix": step.prefix_len,
@@ -118,6 +132,8 @@ def view_step(trace: Trace, step: Step) -> dict[str, Any]:
         "reasons": reasons.texts,
         "why": reasons.index,
         "attends": insight.attention_sentences(step),
+        "mask": mask_sentence(trace, step),
+        "seen": [seen.texts, seen.index],
         "draws": _draws(step),
         "plain_reason": step.plain_reason,
     }
@@ -182,10 +198,14 @@ def _ghosts(step: Step, layout: Layout) -> dict[str, Any]:
     }
 
 
-def labels(vocab: Mapping[str, Label], ids: Iterable[int]) -> dict[str, tuple[str, str]]:
-    """Token id -> [label, kind], ready to be drawn; ids without a label are left out."""
+def labels(vocab: Mapping[str, Label], ids: Iterable[int]) -> dict[str, list[str]]:
+    """Token id -> [label, kind, bytes in hex where recorded], ready to be drawn; ids without a label are left out."""
     found = ((str(token), vocab.get(str(token))) for token in sorted(ids))
-    return {token: (insight.visible(label.label), label.kind) for token, label in found if label}
+    return {token: [insight.visible(label.label), label.kind, *_hex(label)] for token, label in found if label}
+
+
+def _hex(label: Label) -> list[str]:
+    return [] if label.hex is None else [label.hex[: 2 * MAX_BYTES]]
 
 
 def _tops(top: list[tuple[int, float]] | None) -> list[tuple[int, float | None]] | None:

@@ -45,6 +45,10 @@ POLICY = (
 )
 
 
+PANE_IS_THERE = """() => [...document.querySelectorAll(".dtx-panel")].some((pane) =>
+  pane.offsetParent && pane.hasChildNodes() && !pane.classList.contains("is-waiting"))"""
+
+
 class ViewerServer:
     """Serves one trace; ``num_steps`` and ``is_done`` may change while the page is open, ``asked`` lists each from."""
 
@@ -87,6 +91,13 @@ OpenViewer = Callable[..., tuple[Page, ViewerServer]]  # the fixture open_viewer
 def go(page: Page, step: int) -> None:
     """Show a step, counted from 0."""
     page.evaluate("(step) => viewer.store.go(step)", step)
+
+
+def show_pane(page: Page, step: int, pane: str) -> None:
+    """Show a step, nothing folded, with a pane beside its tree, and wait for the pane's answer."""
+    go(page, step)
+    page.evaluate("(pane) => viewer.store.set({pane, fold: false})", pane)
+    page.wait_for_function(PANE_IS_THERE)
 
 
 def at(page: Page) -> int:

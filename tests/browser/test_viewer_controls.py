@@ -27,6 +27,12 @@ def test_keys(open_viewer: OpenViewer) -> None:
         assert at(page) == expected, key
     press("m")
     assert page.evaluate("viewer.store.order") == "engine"
+    press("2")
+    expect(page.locator(".dtx-run")).to_be_visible()
+    press("1")
+    expect(page.locator(".dtx-main")).to_be_visible()
+    press("w")
+    assert page.evaluate("viewer.store.wide") is True
     press("b")
     assert page.evaluate("viewer.store.fold") is True
     press("]")
@@ -44,7 +50,25 @@ def test_keys(open_viewer: OpenViewer) -> None:
 def test_every_key_in_the_help_sheet_is_one_that_acts(open_viewer: OpenViewer) -> None:
     page, _ = open_viewer(make_trace("eagle2", 3, 10))
     shown = page.locator(".dtx-help .dtx-keys dt").all_text_contents()
-    assert shown == ["←", "→", "Shift + ← →", "Home", "End", "Space", "[  ]", "m", "g", "b", "f", "Esc", "?", "↑ ↓"]
+    assert shown == [
+        "←",
+        "→",
+        "Shift + ← →",
+        "Home",
+        "End",
+        "Space",
+        "[  ]",
+        "1",
+        "2",
+        "w",
+        "m",
+        "g",
+        "b",
+        "f",
+        "Esc",
+        "?",
+        "↑ ↓",
+    ]
 
 
 def test_space_plays_and_pauses_and_stops_at_the_end(open_viewer: OpenViewer) -> None:

@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.bench_report import build_report, to_markdown
+from explorer.bench_markdown import to_markdown
+from explorer.bench_report import build_report
 from explorer.measurement import Measurement
+from explorer.metrics import HeadCount
+from explorer.trace import DrafterRecord
 
 HEAD = {"target": "t"}
 PLAIN = Measurement(
@@ -42,6 +45,8 @@ def test_time_shares_leave_recording_out_of_the_whole() -> None:
     share = build_report(HEAD, [PLAIN, DRAFTED])["methods"]["eagle2"]["time_share"]
     assert share["draft"] + share["verify"] + share["commit"] + share["other"] == pytest.approx(1)
     assert share["record"] == pytest.approx(0.04)
+    outside = build_report(HEAD, [replace(PLAIN, method="generate")])["methods"]["generate"]
+    assert set(outside["time_share"].values()) == {None}, "its parts are not measured"
 
 
 @pytest.mark.parametrize(
@@ -62,6 +67,25 @@ def test_a_single_token_has_no_speed() -> None:
     assert "–" in to_markdown(report)
 
 
-def test_a_category_cannot_break_the_table() -> None:
-    text = to_markdown(build_report(HEAD, [replace(PLAIN, category="a|<script>")]))
-    assert "| method | a\\|&lt;script> |" in text
+def test_heads_and_memory_are_pooled_and_absent_where_there_are_none() -> None:
+    drafter = DrafterRecord("heads", 100, 400)
+    medusa = replace(
+        DRAFTED, method="medusa", drafter=drafter, target_bytes=1600, heads=[HeadCount(4, 2, 3), HeadCount(3, 0, 1)]
+    )
+    other = replace(medusa, question_id="2", category="maths", heads=[HeadCount(4, 1, 4)])
+    report = build_report(HEAD, [PLAIN, medusa, other])
+    row = report["methods"]["medusa"]
+    assert row["acceptance_by_head"] == [
+        {"num_steps": 8, "first": 3 / 8, "listed": 7 / 8},
+        {"num_steps": 3, "first": 0.0, "listed": 1 / 3},
+    ]
+    assert row["by_category"]["maths"]["acceptance_by_head"] == [{"num_steps": 4, "first": 0.25, "listed": 1.0}]
+    assert row["drafter"] == {"name": "heads", "num_bytes": 400, "share_of_target": 0.25}
+    assert report["target_bytes"] == 1600
+    plain = report["methods"]["autoregressive"]
+    assert (plain["drafter"], plain["acceptance_by_head"]) == (None, [])
+
+
+def test_each_prompt_keeps_its_own_figures() -> None:
+    rows = build_report(HEAD, [PLAIN, DRAFTED, *SECOND])["methods"]["eagle2"]["by_prompt"]
+    assert [(row["question_id"], row["tau"], row["speedup"]) for row in rows] == [("1", 1.5, 2.0), ("2", 3.0, 1.0)]

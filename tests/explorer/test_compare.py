@@ -53,6 +53,7 @@ def test_the_same_root_by_hand() -> None:
     assert (here.step, here.base, here.rows, here.matches) == (0, 0, [1, 2, 3], [1, None, None])
     assert (there.step, there.base, there.rows, there.matches) == (0, 0, [1, 2], [1, None])
     assert [(side.num_accepted, side.num_right) for side in found.sides] == [(2, 2), (1, 1)]
+    assert plain(found.question) == "What would Medusa have drafted after ‘def’?"
     assert told(found) == [
         "After ‘def’ both drafted 1 node alike, EAGLE-2 alone 2 and Medusa alone 1.",
         "Of the tokens that followed, EAGLE-2 had drafted the first 2 and Medusa had drafted the first 1.",

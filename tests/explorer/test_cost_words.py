@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from explorer.cost_words import cost_sentence, prediction_sentence, verdict_sentence
+from explorer.cost_words import cost_sentence, floor_sentence, prediction_sentence, verdict_sentence
 from explorer.prediction import DeviceCost, Prediction
+from explorer.theory import ModelShape, Peaks
 
 COST = DeviceCost("cpu", "float32", 2, 256, {1: 40.0, 60: 140.0})
 
@@ -25,3 +26,12 @@ def test_verdicts() -> None:
     assert verdict_sentence("EAGLE-2", tree(1.2)).startswith("EAGLE-2 pays here.")
     assert verdict_sentence("EAGLE-2", tree(0.9)).startswith("EAGLE-2 does not pay here.")
     assert verdict_sentence("EAGLE-2", None) == "EAGLE-2: no tree of it was profiled"
+
+
+def test_floor_is_told_with_what_it_rests_on() -> None:
+    shape = ModelShape(num_weights=100_000_000, num_bytes=4, num_layers=1, num_heads=1, num_kv_heads=1, head_dim=1)
+    cost = DeviceCost("cpu", "float32", 2, 0, {1: 80.0}, shape, Peaks(bandwidth=1e10, rate=5e10))
+    text = floor_sentence(cost)
+    assert "reads 400 MB, at 10.0 GB/s at least 40 ms: it takes 2.0 × that" in text
+    assert "could carry 10 rows" in text and "50 billion operations" in text  # 2 operations a weight: 4 ms a row
+    assert floor_sentence(COST) == ""

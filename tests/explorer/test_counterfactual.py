@@ -52,6 +52,9 @@ def test_a_step_of_eagle2_by_hand() -> None:
     assert cuts.depths == [1, 2, 3]
     told = [[cuts.outcomes[i].num_accepted for i in line] for line in cuts.table]
     assert told == [[0, 1, 1, 1, 1, 1], [0, 1, 2, 2, 2, 2], [0, 1, 2, 2, 2, 2]]
+    assert cuts.words == "Rows are kept by the drafter's own score, as the rerank keeps them."
+    assert f"the target never saw the {step.num_pruned} pruned nodes" in cuts.limits[0]
+    assert "with a depth limit, at least so much" in cuts.limits[1]
     assert [plain(outcome.sentence) for outcome in cuts.outcomes] == [
         "No token accepted. Then the target would have written ‘␣reverse’ itself.",
         "1 token accepted: ‘␣reverse’. Then the target would have written ‘(head’ itself.",

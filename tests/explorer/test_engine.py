@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from explorer.config import CACHES, Sampling
-from explorer.engine import DecodeOptions, Decoding
+from explorer.engine import FALLBACK, DecodeOptions, Decoding
 from explorer.errors import PromptError, SettingError
+from explorer.fallback import FallbackPolicy
 from explorer.methods.registry import METHODS
 from explorer.target import Target
 from explorer.trace import Step
@@ -116,6 +117,28 @@ def test_the_context_limit_ends_a_run_in_the_middle_of_a_tree(name: str, room: i
             depths[row] = depths[step.tree.parent[row]] + 1
             deepest = max(deepest, depths[row])
         assert step.prefix_len + deepest < 31
+
+
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.can_rest])
+@pytest.mark.parametrize("vocab_size", [5, VOCAB])
+def test_rests_change_no_token_and_no_later_draft(name: str, vocab_size: int) -> None:
+    """After a rest the drafter knows what it would have known: the same root has the same tree."""
+    target, expected = target_of("llama", vocab_size)
+    prompt = [token % vocab_size for token in PROMPT]
+    never_pays = FallbackPolicy(1e-9)
+    decoding = Decoding(target, build(name, target), prompt, DecodeOptions(40), never_pays)
+    decoding.prefill()
+    steps = list(decoding.steps())
+    assert decoding.output == expected
+    plain = [step.plain_reason == FALLBACK for step in steps]
+    assert any(plain) and not all(plain)
+    assert all(len(step.tree) == 1 and step.extra[FALLBACK]["left"] > 0 for step in steps if step.plain_reason)
+    after_rest = [step for step, rested in zip(steps[1:], plain, strict=False) if rested and not step.plain_reason]
+    for step in after_rest:
+        known = step.prefix_len - len(prompt)  # output tokens in the cache: the rest of the run is cut off
+        _, again = run(target, build(name, target), [*prompt, *expected[:known]], 3)
+        assert again[0].tree.token[1:] != [] and again[0].tree.token == step.tree.token
+    assert after_rest
 
 
 def test_a_method_that_falls_back_says_so() -> None:

@@ -169,14 +169,6 @@ def test_step_sentences() -> None:
     assert "0 accepted. Then" in insight.step_sentence(replace(step, path=[0], emitted=[6]), VOCAB)
 
 
-@pytest.mark.parametrize("reason", insight.PLAIN_SENTENCES)
-def test_plain_steps_say_why(reason: str) -> None:
-    plain_step = next(step for step in make_trace("eagle2", 8, 20).steps if step.plain_reason)
-    text = insight.step_sentence(replace(plain_step, plain_reason=reason), VOCAB)
-    assert insight.PLAIN_SENTENCES[reason] in text
-    assert insight.step_sentence(replace(plain_step, plain_reason=None), VOCAB).startswith("One target pass, one token")
-
-
 def test_own_token() -> None:
     step = make_step()
     assert "was not drafted here" in insight.own_token_sentence(step, VOCAB)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.metrics import compute_stats, tokens_per_second
+from explorer.metrics import HeadCount, compute_stats, head_counts, tokens_per_second
 from explorer.trace import GhostColumns, Step, StepTimes, TreeColumns
 from tests.support.traces import make_trace
 
@@ -99,3 +99,11 @@ def test_identities(method):
     assert sum(k * n for k, n in enumerate(stats.acceptance_histogram)) == stats.num_accepted_draft_tokens
     slower = [replace(s, ms=replace(s.ms, record=s.ms.record + 1e6)) for s in trace.steps]
     assert compute_stats(slower, len(trace.output.token_ids), 24.0) == stats
+
+
+def test_heads_are_counted_against_what_the_output_has_at_their_depth() -> None:
+    step = make_trace("medusa", 1, 2).steps[0]
+    heads = [[[5, 0.6], [6, 0.1]], [[7, 0.5], [8, 0.2]]]
+    steps = [replace(step, prefix_len=10, extra={"heads": heads}), replace(step, prefix_len=12, extra={"heads": heads})]
+    assert head_counts(steps, [1, 5, 8, 6], 10) == [HeadCount(2, 1, 2), HeadCount(1, 0, 1)]
+    assert head_counts([replace(step, extra={})], [1, 5], 10) == []

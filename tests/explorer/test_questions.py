@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from explorer.errors import PromptError
-from explorer.questions import Question, read_questions, select
+from explorer.questions import Question, digest, read_questions, select
 
 MANY = [Question(str(i), "maths" if i % 2 else "chat", "x" * i) for i in range(1, 9)]
 
@@ -72,3 +72,9 @@ def test_choosing() -> None:
         select(MANY, categories=["poetry"])
     with pytest.raises(PromptError, match="no question is left"):
         select(MANY[3:], max_chars=1)
+
+
+def test_a_digest_tells_ids_and_texts_apart() -> None:
+    one = [Question("1", "all", "a"), Question("2", "all", "b")]
+    assert digest(one) == digest([Question("1", "chat", "a"), Question("2", "all", "b")])
+    assert len({digest(one), digest(one[::-1]), digest([Question("1", "all", "b"), one[1]])}) == 3

@@ -9,7 +9,7 @@ import pytest
 
 from explorer.errors import TraceError
 from explorer.race import FACTORS, READABLE_MS, race, speed_sentence
-from explorer.trace import StepTimes, Trace
+from explorer.trace import Divergence, StepTimes, Trace
 from tests.support.recorded import recorded
 from tests.support.traces import make_trace
 
@@ -145,16 +145,50 @@ def test_what_makes_lanes_less_comparable_is_noted() -> None:
     assert "different texts" in notes
 
 
-def test_several_runs_keep_their_own_baselines() -> None:
-    found = race([recorded("eagle2-code"), recorded("medusa-code")])
-    assert [(lane.trace, lane.is_baseline) for lane in found.lanes] == [(0, False), (0, True), (1, False), (1, True)]
-    assert [lane.label for lane in found.lanes] == [
-        "EAGLE-2",
-        "Plain decoding beside EAGLE-2",
-        "Medusa",
-        "Plain decoding beside Medusa",
+def test_several_runs_share_the_first_baseline_as_last_lane() -> None:
+    eagle, medusa = recorded("eagle2-code"), recorded("medusa-code")
+    found = race([eagle, medusa])
+    assert [(lane.label, lane.trace, lane.is_baseline) for lane in found.lanes] == [
+        ("EAGLE-2", 0, False),
+        ("Medusa", 1, False),
+        ("Plain decoding", 0, True),
     ]
     assert len(found.verdicts) == 2
+    each = [1000 / (trace.baseline.tokens_per_second or 1) for trace in (eagle, medusa) if trace.baseline]
+    assert found.notes[1] == (
+        f"Plain decoding was measured anew beside each run: {min(each):.0f} to {max(each):.0f} ms a token; its lane is "
+        "the one beside EAGLE-2."
+    )
+    alone = replace(eagle, baseline=None)
+    assert [lane.trace for lane in race([alone, medusa]).lanes] == [0, 1, 1]
+    assert len(race([alone, medusa]).notes) == 1, "one baseline is the one that is shown"
+
+
+def test_a_lane_has_its_text_as_far_as_the_record_has_it() -> None:
+    trace = recorded("medusa-code")
+    lane, plain = race([trace]).lanes
+    assert lane.tokens == plain.tokens == trace.output.token_ids
+    assert (lane.text_note, plain.text_note) == ("", "")
+    assert (lane.result, lane.is_slower) == ("0.94 × its plain run", True)
+    assert not race([recorded("eagle2-code")]).lanes[0].is_slower
+    assert trace.baseline is not None
+    parted = replace(trace.baseline, output_equal=False, first_divergence=Divergence(5, 7, 8, 0.01))
+    plain = race([replace(trace, baseline=parted)]).lanes[1]
+    assert plain.tokens == [*trace.output.token_ids[:5], 8]
+    assert "From here on the texts differ" in plain.text_note
+    sampled = replace(trace.baseline, output_equal=None)
+    plain = race([replace(trace, baseline=sampled)]).lanes[1]
+    assert plain.tokens == []
+    assert "not its text" in plain.text_note
+
+
+def test_what_is_called_out_while_the_clock_runs() -> None:
+    found = race([recorded("eagle2-maths"), recorded("medusa-maths")])
+    assert [ms for ms, _ in found.calls] == [0.0, *(ms for ms, _ in found.leads)]
+    assert "nobody leads yet" in found.calls[0][1]
+    assert found.calls[1][1] == f"{found.lanes[found.leads[0][1]].label} leads."
+    ms, lane = found.leads[-1]
+    assert found.calls[-1][1] == f"{found.lanes[lane].label} leads from {ms / 1000:.2f} s on."
 
 
 def test_other_prompts_are_refused() -> None:

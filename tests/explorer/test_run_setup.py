@@ -41,6 +41,7 @@ def store():
         ({"prompt_ids": (1,)}, PromptError, "not prompt and prompt_ids"),
         ({"prompt": None, "prompt_ids": (1,), "system": "x"}, PromptError, "leave the system prompt out"),
         ({"max_new_tokens": 0}, SettingError, "at least 1"),
+        ({"method": "lookahead", "is_adaptive": True}, SettingError, "adaptive runs are for draft_model, "),
         ({"max_new_tokens": -3}, SettingError, "at least 1"),
         ({"max_new_tokens": 2.5}, SettingError, "whole number"),
         ({"sampling": Sampling(0.7, acceptance="typical")}, SettingError, "eagle2 has no typical acceptance"),

@@ -57,6 +57,16 @@ def test_measuring_takes_its_turn_on_the_device(runner):
     assert finished(runner.run(wanted)).stats.num_steps > 0
 
 
+def test_an_adaptive_run_rests_and_keeps_its_output(runner):
+    """On a tiny target a plain pass is so cheap that drafting never pays: the baseline lane tells the policy."""
+    wanted = request(max_new_tokens=40, ignore_stop=True)
+    plain, adaptive = (finished(runner.run(dataclasses.replace(wanted, is_adaptive=on))) for on in (False, True))
+    rested = [step for step in adaptive.steps if step.plain_reason == "fallback"]
+    assert rested and all(step.extra["fallback"]["needed"] > 1 for step in rested)
+    assert not any(step.plain_reason for step in plain.steps)
+    assert adaptive.output.token_ids == plain.output.token_ids and adaptive.baseline.output_equal
+
+
 @pytest.mark.parametrize("method", PAIRS)
 def test_a_run(runner, method):
     events = list(runner.run(request(method)))

@@ -28,7 +28,13 @@ def test_runs_of_one_method_are_told_apart_by_what_differs_alone() -> None:
     other = replace(EAGLE, settings=EAGLE.settings | {"depth": 7})
     seeded = replace(EAGLE, sampling=replace(EAGLE.sampling, temperature=0.7, seed=3))
     assert run_labels([EAGLE, other]) == ["EAGLE-2 (depth 5)", "EAGLE-2 (depth 7)"]
-    assert run_labels([EAGLE, seeded]) == ["EAGLE-2 (temperature 0, seed 0)", "EAGLE-2 (temperature 0.7, seed 3)"]
+    assert run_labels([EAGLE, seeded]) == ["EAGLE-2 (temperature 0)", "EAGLE-2 (temperature 0.7)"]
+    larger = replace(EAGLE, settings={"total_tokens": 60, "depth": 7, "top_k": 10})
+    assert run_labels([EAGLE, larger]) == ["EAGLE-2 (total_tokens 12)", "EAGLE-2 (total_tokens 60)"]
+    assert run_labels([EAGLE, larger, other])[::2] == [
+        "EAGLE-2 (total_tokens 12, depth 5)",
+        "EAGLE-2 (total_tokens 12, depth 7)",
+    ]
     assert run_labels([EAGLE, EAGLE, MEDUSA]) == ["EAGLE-2, run 1", "EAGLE-2, run 2", "Medusa"]
 
 

@@ -71,16 +71,16 @@ def test_show_text(text, shown):
 @pytest.mark.parametrize(
     ("piece", "expected"),
     [
-        ("Ġthe", Label("␣the", "text")),
-        ("Ċ", Label("↵", "space")),
-        ("ĠĠĠĠ", Label("␣×4", "space")),
-        ("âĸ", Label("⟨E2 96⟩", "bytes")),
-        ("Ġâ", Label("␣⟨E2⟩", "bytes")),
-        ("Ã©", Label("é", "text")),
-        ("ï¿½", Label("⟨U+FFFD⟩", "text")),
-        ("<think>", Label("<think>", "text")),
-        ("<|end|>", Label("‹|end|›", "special")),
-        ("[PAD]", Label("‹[PAD]›", "special")),
+        ("Ġthe", Label("␣the", "text", "20746865")),
+        ("Ċ", Label("↵", "space", "0a")),
+        ("ĠĠĠĠ", Label("␣×4", "space", "20202020")),
+        ("âĸ", Label("⟨E2 96⟩", "bytes", "e296")),
+        ("Ġâ", Label("␣⟨E2⟩", "bytes", "20e2")),
+        ("Ã©", Label("é", "text", "c3a9")),
+        ("ï¿½", Label("⟨U+FFFD⟩", "text", "efbfbd")),
+        ("<think>", Label("<think>", "text", "3c7468696e6b3e")),
+        ("<|end|>", Label("‹|end|›", "special", "3c7c656e647c3e")),
+        ("[PAD]", Label("‹[PAD]›", "special", "5b5041445d")),
     ],
 )
 def test_byte_level_labels(piece, expected):
@@ -91,13 +91,13 @@ def test_byte_level_labels(piece, expected):
 @pytest.mark.parametrize(
     ("piece", "expected"),
     [
-        ("▁the", Label("␣the", "text")),
-        ("▁▁▁▁", Label("␣×4", "space")),
-        ("x▁y", Label("x␣y", "text")),
-        ("<0x0A>", Label("↵", "space")),
-        ("<0xE2>", Label("⟨E2⟩", "bytes")),
-        ("<0x41>", Label("A", "text")),
-        ("<s>", Label("‹s›", "special")),
+        ("▁the", Label("␣the", "text", "20746865")),
+        ("▁▁▁▁", Label("␣×4", "space", "20202020")),
+        ("x▁y", Label("x␣y", "text", "782079")),
+        ("<0x0A>", Label("↵", "space", "0a")),
+        ("<0xE2>", Label("⟨E2⟩", "bytes", "e2")),
+        ("<0x41>", Label("A", "text", "41")),
+        ("<s>", Label("‹s›", "special", "3c733e")),
     ],
 )
 def test_sentencepiece_labels(piece, expected):

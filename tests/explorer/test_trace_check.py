@@ -81,6 +81,7 @@ CASES = {
     "negative_id": (_set("first_token", to=-4), r"first_token"),
     "vocab_key": (_set("vocab", to=lambda v: v | {"x1": {"label": "a", "kind": "text"}}), r"vocab"),
     "vocab_kind": (_set("vocab", "3", "kind", to="emoji"), r"vocab\.3\.kind"),
+    "vocab_hex": (_set("vocab", "3", "hex", to="0x41"), r"vocab\.3\.hex: bytes are pairs"),
     "vocab_gap": (_set("vocab", to={}), r"trace\.vocab: token \d+ of first_token"),
     "stats": (_set("stats", "num_steps", to=77), r"stats\.num_steps"),
     "cut_steps": (_set("stats", "num_cut_steps", to=2), r"stats\.num_cut_steps"),

@@ -34,6 +34,11 @@ def test_equal_texts_have_no_split_and_their_leads_add_up() -> None:
     assert [gain.step for gain in diff.gains] == list(range(len(eagle.steps)))
     assert sum(gain.num_tokens for gain in diff.gains) == size - 1
     times = {gain.step: gain.gain_ms for gain in diff.gains}
+    for gain in diff.gains:
+        step = eagle.steps[gain.step]
+        assert f"wrote {len(step.emitted)} token" in gain.sentence
+        assert f" in {step.ms.total:.0f} ms; Medusa took {gain.gain_passes + 1} pass" in gain.sentence
+        assert gain.sentence.endswith(f": {abs(gain.gain_ms):.0f} ms {'gained' if gain.gain_ms >= 0 else 'lost'}.")
     assert times[diff.best or 0] == max(times.values())
     assert times[diff.worst or 0] == min(times.values())
     seconds = [sum(step.ms.total for step in trace.steps) / 1000 for trace in (eagle, medusa)]

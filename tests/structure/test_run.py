@@ -74,4 +74,4 @@ def test_extra_arguments_reach_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "ENVIRONMENT", {})
     monkeypatch.chdir(ROOT)
     assert run.main(["--fast", "-k", "tree"]) == 0
-    assert asked == [("-m", "not browser and not default_target and not slow", "-k", "tree")]
+    assert asked == [("-m", "not browser and not default_target and not slow and not soak", "-k", "tree")]

@@ -27,7 +27,7 @@ from explorer.trace import (
     Trace,
     TreeColumns,
 )
-from tests.support.words import HOSTILE, SPECIALS, WORDS
+from tests.support.words import HOSTILE, SPECIALS, WORDS, hex_of
 
 PROMPT_TOKENS = 41
 BASELINE_SPEED = 24.0  # tokens per second
@@ -82,7 +82,7 @@ def make_trace(
 
 def _vocab(hostile: bool) -> dict[str, Label]:
     words = [HOSTILE[i % len(HOSTILE)] for i in range(len(WORDS))] if hostile else list(WORDS)
-    labels = [Label(word, "space" if word in ("↵", "␣␣␣␣") else "text") for word in words]
+    labels = [Label(word, "space" if word in ("↵", "␣␣␣␣") else "text", hex_of(word)) for word in words]
     return {str(i): label for i, label in enumerate(labels + [Label(*special) for special in SPECIALS])}
 
 

@@ -26,3 +26,8 @@ HOSTILE = (
     "constructor",
     "__proto__",
 )
+
+
+def hex_of(label: str) -> str:
+    """The bytes of an ordinary label's token, in hex."""
+    return label.replace("␣", " ").replace("↵", "\n").encode().hex()

@@ -12,7 +12,7 @@ import gradio as gr
 
 from explorer.config import repo_path
 from explorer.errors import SettingError
-from explorer.ui import costs, handlers, opening
+from explorer.ui import costs, handlers, opening, racing
 from explorer.ui.context import Context
 from explorer.ui.controls import SAMPLING, make_control, offered_methods, offered_presets, preset_value
 from explorer.ui.screen import Screen
@@ -56,6 +56,8 @@ class Form:
     groups: list[Any]
     run: gr.Button
     stop: gr.Button
+    race: gr.Button
+    rivals: gr.CheckboxGroup
 
 
 def prompt_examples() -> list[tuple[str, str]]:
@@ -85,7 +87,7 @@ def build_explore_page(context: Context) -> None:
                 upload = gr.UploadButton("Open a trace file", file_types=[".json", ".gz"], size="sm", min_width=80)
             plot = gr.Plot(visible=False, show_label=False, elem_id="summary")
             _costs(context, form.common[2])
-    screen = [viewer, line, form.run, form.stop, plot, picker]
+    screen = [viewer, line, form.run, form.stop, plot, picker, form.race]
     _wire_run(context, form, screen)
     _wire_form(context, form)
     _wire_load(context, screen)
@@ -116,8 +118,10 @@ def _form(context: Context) -> Form:
         elem_id="prompt",
     )
     with gr.Row(elem_id="actions"):
-        run = gr.Button("Run", variant="primary", min_width=80, elem_id="run")
-        stop = gr.Button("Stop", variant="stop", min_width=80, interactive=False, elem_id="stop")
+        run = gr.Button("Run", variant="primary", min_width=60, elem_id="run")
+        race = gr.Button("Race", min_width=60, elem_id="race")
+        stop = gr.Button("Stop", variant="stop", min_width=60, interactive=False, elem_id="stop")
+    rivals = _rivals(context, methods, chosen)
     examples = prompt_examples()
     gr.Examples(
         [[text] for _, text in examples],
@@ -143,7 +147,16 @@ def _form(context: Context) -> Form:
         system = gr.Textbox(label="System prompt", lines=2, max_lines=6, placeholder="none", elem_id="system")
     with gr.Accordion("Sampling", open=False, elem_id="sampling"):
         sampling = [make_control(setting, setting.default) for setting in SAMPLING]
-    return Form([prompt, method, picked, drafter, system, count], sampling, preset_radio, generated, groups, run, stop)
+    common = [prompt, method, picked, drafter, system, count]
+    return Form(common, sampling, preset_radio, generated, groups, run, stop, race, rivals)
+
+
+def _rivals(context: Context, methods: list[tuple[str, str]], chosen: str) -> gr.CheckboxGroup:
+    """Who runs on the same prompt when Race is pressed."""
+    choices = [(label, name) for label, name in methods if name != chosen]
+    ticked = racing.default_rivals(context.forms, [name for _, name in choices], chosen)
+    with gr.Accordion("Race with", open=False, elem_id="race-with"):
+        return gr.CheckboxGroup(choices, value=ticked, show_label=False, container=False, elem_id="rivals")
 
 
 def _method_controls(context: Context, chosen: str, preset: str) -> tuple[list[Any], list[Any]]:
@@ -189,8 +202,21 @@ def _first_status(context: Context) -> str:
 
 
 def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
+    values = [*form.common, *form.sampling, *form.generated]
+    run = _wire_start(context, [form.run.click, form.common[0].submit], handlers.run_trace, values, screen)
+    race = _wire_start(context, [form.race.click], racing.run_race, [form.rivals, *values], screen)
+    race.success(_bind(opening.summarise, context), screen[0], screen[4], **PRIVATE)
+    for button in (form.run, form.race):
+        button.click(None, js=SHOW_STATUS_JS, **PRIVATE)
+    form.stop.click(None, cancels=[run, race], **PRIVATE)
+
+
+def _wire_start(
+    context: Context, triggers: list[Any], handler: Callable[..., Any], inputs: list[Any], screen: list[Any]
+) -> Any:
+    """What the triggers start: at once the announcement, then ``handler``, and the word that it was stopped."""
     announced = gr.on(
-        [form.run.click, form.common[0].submit],
+        triggers,
         _bind(handlers.announce_run, context),
         None,
         screen,
@@ -199,20 +225,20 @@ def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
         **PRIVATE,
     )
 
-    def run_trace(request: gr.Request, *values: Any) -> Iterator[Screen]:
-        yield from handlers.run_trace_for(context, request, *values)
+    def start(request: gr.Request, *values: Any) -> Iterator[Screen]:
+        yield from handlers.run_for_visitor(context, request, handler, *values)
 
-    run = announced.then(
-        run_trace,
-        [*form.common, *form.sampling, *form.generated],
+    start.__name__ = handler.__name__  # Gradio reads the name
+    started = announced.then(
+        start,
+        inputs,
         screen,
         concurrency_limit=MAX_IN_LINE,
         **PRIVATE,
     )
-    form.run.click(None, js=SHOW_STATUS_JS, **PRIVATE)
     # A cancelled event counts as failed, and this fires when the run is really over: no late update can follow it.
-    run.failure(_bind(handlers.after_stop, context), screen[0], screen, queue=False, **PRIVATE)
-    form.stop.click(None, cancels=[run], **PRIVATE)
+    started.failure(_bind(handlers.after_stop, context), screen[0], screen, queue=False, **PRIVATE)
+    return started
 
 
 def _wire_form(context: Context, form: Form) -> None:
@@ -221,6 +247,8 @@ def _wire_form(context: Context, form: Form) -> None:
     method.change(_bind(handlers.method_visibility, context), method, form.groups, **private)
     outputs = [method, form.preset, drafter, *form.generated]
     method.change(_bind(handlers.offer_drafters, context), [target, method], drafter, **private)
+    for changed in (method.change, target.change):
+        changed(_bind(racing.offer_rivals, context), [target, method, form.rivals], form.rivals, **private)
     target.input(_bind(handlers.apply_target, context), [target, method], outputs, **private)
     form.preset.input(_bind(handlers.apply_preset, context), [target, form.preset], form.generated, **private)
 

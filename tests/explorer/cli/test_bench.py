@@ -105,3 +105,14 @@ def test_a_setting_goes_to_the_methods_that_have_it() -> None:
     assert settings_of("autoregressive", assigned) == {"preset": "paper"}
     with pytest.raises(SettingError, match="eagle2.depth"):
         settings_of("eagle2", {"depht": "2"})
+
+
+def test_the_offline_page_and_the_memory_of_the_drafter_are_reported(questions: Path, tmp_path: Path) -> None:
+    assert bench(questions, tmp_path / "out", "--methods", "eagle2") == 0
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    drafter = report["methods"]["eagle2"]["drafter"]
+    assert drafter["share_of_target"] == pytest.approx(drafter["num_bytes"] / report["target_bytes"])
+    assert len(report["bench"]["questions_sha256"]) == 64
+    assert [row["question_id"] for row in report["methods"]["eagle2"]["by_prompt"]] == ["1", "2"]
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>") and f"{drafter['num_bytes']:,}" in page

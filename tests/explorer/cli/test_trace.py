@@ -32,7 +32,7 @@ def test_every_option_reaches_the_request(tmp_path):
     text = (
         "--system s --target T --drafter D --max-new-tokens 7 --temperature 0.5 --top-p 0.9 --top-k 3 --seed 4 "
         "--acceptance typical --set depth=2 --set preset=paper --dtype float32 --device cpu --backend naive "
-        "--cache slots --no-chat-template --ignore-stop --no-baseline"
+        "--cache slots --no-chat-template --ignore-stop --no-baseline --adaptive"
     )
     request = command.to_request(parse("--messages", str(path), *text.split()))
     assert request.messages == ({"role": "user", "content": "é"},) and request.prompt is None
@@ -43,6 +43,7 @@ def test_every_option_reaches_the_request(tmp_path):
     assert (request.dtype, request.device, request.backend) == ("float32", "cpu", "naive")
     assert request.cache == "slots"
     assert (request.use_chat_template, request.ignore_stop, request.baseline) == (False, True, False)
+    assert request.is_adaptive
 
 
 @pytest.mark.parametrize(

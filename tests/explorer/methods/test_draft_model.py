@@ -98,6 +98,11 @@ def test_probabilities_and_ranks_are_the_draft_models() -> None:
         second = int(logits.topk(2).indices[1])
         assert draft.rank_of(row, second) == 1
     assert draft.rank_of(3, 0) is None  # the last guess was not read
+    assert draft.read_extra is not None
+    tops = draft.read_extra()["draft_tops"]
+    assert [top[0][0] for top in tops] == tree.token_list[1:]
+    assert [top[0][1] for top in tops] == pytest.approx(tree.draft_probs[1:].tolist(), abs=1e-6)
+    assert all([prob for _, prob in top] == sorted((prob for _, prob in top), reverse=True) for top in tops)
 
 
 @pytest.mark.parametrize("sampling", [Sampling(0.8, seed=3), Sampling(1.5, top_p=0.7, top_k=9, seed=4)], ids=str)
@@ -120,6 +125,9 @@ def test_sampled_guesses_come_with_the_distributions_they_were_drawn_from(sampli
             expected = warp(plain.prefill([*PROMPT, *tree.token_list[: row + 1]]).logits[0])
             torch.testing.assert_close(dist, expected, atol=1e-5, rtol=0)
             assert float(tree.draft_probs[row + 1]) == pytest.approx(float(dist[tree.token_list[row + 1]]), abs=1e-6)
+        assert draft.read_extra is not None
+        tops = draft.read_extra()["draft_tops"]
+        assert [prob for _, prob in tops[0]] == pytest.approx(draft.draft_dists[0].topk(8).values.tolist())
     assert len(seen) > 1
 
 

@@ -38,6 +38,7 @@ def test_levels_by_hand() -> None:
     assert [(node.node, node.is_expanded) for node in one.nodes] == [(1, True), (2, False)]
     assert one.nodes[0].confidence == pytest.approx(math.exp(-0.5))
     assert [(node.node, node.is_expanded) for node in two.nodes] == [(3, False), (4, False)]
+    assert panel.sentences[0].startswith("Of each level the best 1 are expanded")
     assert plain(one.sentence) == (
         "Depth 1: 2 of the 2 nodes shown went to the target. Expanded was ‘␣reverse’ (61 %)."
     )
@@ -53,6 +54,7 @@ def test_a_node_of_the_beam_may_have_lost_all_its_children() -> None:
     static = eagle_panel(*small("eagle1", top_k=2))
     assert static is not None
     assert [node.is_expanded for node in static.levels[0].nodes] == [True, False], "a static tree has no beam"
+    assert static.sentences[0].startswith("A static tree")
 
 
 def test_the_number_of_listed_ghosts_is_the_records() -> None:

@@ -40,6 +40,7 @@ def test_the_grid_by_hand() -> None:
     assert (second.start, second.guess_tokens, second.num_fixed) == (3, [3, 4, 8], 2)
     assert second.came == [True, True, False]
     assert second.num_carried == 2
+    assert second.rows == [1, 2, 3]
 
 
 def test_a_guess_that_is_right_behind_a_wrong_one_is_not_lost_but_not_fixed() -> None:

@@ -46,6 +46,7 @@ def test_by_hand() -> None:
         (1, [11], [4]),
         (1, [12, 13], [5, 6]),
     ]
+    assert found.diagonals == [[0, 5], [4, 6]], "the root over the first token of row 1, row 0 over the second"
     assert [(guess.rows, guess.num_accepted) for guess in found.guesses] == [([1, 2], 1), ([1, 3], 2)]
     assert (found.pool_size, found.added_tokens) == (5, EXTRA["added_tokens"])
     assert [plain(text) for text in found.sentences] == [
@@ -60,7 +61,10 @@ def test_deeper_rows_stand_further_ahead() -> None:
 
 
 def test_a_window_that_is_not_in_the_tree_has_no_rows() -> None:
-    assert [row.rows for row in panel(window_tokens=[[11], [12, 13, 14]]).window] == [[], []]
+    found = panel(window_tokens=[[11], [12, 13, 14]])
+    assert [row.rows for row in found.window] == [[], []]
+    assert found.diagonals == []
+    assert panel(window_tokens=[[11, 12, 13]]).diagonals == [], "one row is no column yet"
 
 
 def test_a_guess_that_is_not_in_the_tree_is_followed_as_far_as_it_goes() -> None:

@@ -35,13 +35,16 @@ def test_by_hand() -> None:
     panel = panel_of()
     assert panel.ranks == [[], [0], [1], [0, 1]]
     one, two = panel.heads
-    assert [(c.token, c.num_rows) for c in one.candidates] == [(1, 1), (2, 1)]
-    assert [(c.token, c.num_rows) for c in two.candidates] == [(3, 0), (4, 1)]
+    assert [(c.token, c.rows) for c in one.candidates] == [(1, [1]), (2, [2])]
+    assert [(c.token, c.rows) for c in two.candidates] == [(3, []), (4, [3])]
     assert [(head.came_token, head.came_rank) for head in panel.heads] == [(1, 0), (4, 1)]
     assert [plain(text) for text in panel.sentences] == [
         "Head 1: ‘␣reverse’ came, its first choice (60 %), in 1 row of the tree.",
         "Head 2: ‘):’ came, number 2 of its list (20 %), in 1 row of the tree.",
     ]
+    assert panel.product == (
+        "The tree is a choice of ranks, the same in every step: 2 paths out of the 4 that 2 × 2 ranks would give."
+    )
     assert "without knowing the token before it" in two.blind
     assert "without knowing" not in one.blind
 

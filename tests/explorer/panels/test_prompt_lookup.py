@@ -32,6 +32,7 @@ def test_by_hand() -> None:
     assert found is not None
     assert (found.start, found.end, found.is_prompt) == (0, 2, True)
     assert (found.matched_tokens, found.copied_tokens, found.num_accepted) == ([1, 2], [3, 1], 1)
+    assert (found.before_tokens, found.rows) == ([], [1, 2])
     assert plain(found.sentences[0]) == (
         "The last 2 tokens, ‘␣reverse’ ‘_list’, stood in the prompt before, 3 tokens ago; 2 tokens copied from there, "
         "1 accepted."
@@ -42,6 +43,7 @@ def test_a_match_that_ends_in_the_output() -> None:
     found = panel(matched=1, position=5)
     assert found is not None
     assert not found.is_prompt
+    assert (found.start, found.before_tokens) == (4, [1, 2, 3, 1])
     assert plain(found.sentences[0]).startswith("The last token, ‘_list’, stood in the output before, 0 tokens ago")
 
 

@@ -217,11 +217,14 @@ def test_only_the_chosen_methods_controls_are_visible(context: Context) -> None:
 
 def test_a_tab_beyond_its_places_is_told_so_and_reaches_no_runner(context: Context) -> None:
     request = gr.Request(session_hash="tab")
-    assert said(list(handlers.run_trace_for(context, request, *form_values(context)))[-2])["kind"] == "done"
+    assert (
+        said(list(handlers.run_for_visitor(context, request, handlers.run_trace, *form_values(context)))[-2])["kind"]
+        == "done"
+    )
     places = [context.visitors.admit("tab") for _ in range(context.options.max_per_visitor)]
     for place in places:
         place.__enter__()
-    (screen,) = handlers.run_trace_for(context, request, *form_values(context))
+    (screen,) = handlers.run_for_visitor(context, request, handlers.run_trace, *form_values(context))
     assert "runs waiting or running here already" in said(screen)["text"]
     assert is_enabled(screen.run_button)
     assert len(context.runner.requests) == 1  # type: ignore[attr-defined]

@@ -12,12 +12,14 @@ import pytest
 from explorer.trace import from_json
 from explorer.ui.context import Context
 from explorer.ui.viewer_component import (
+    MAX_OWN_RUNS,
     MAX_PAYLOAD_CHARS,
     MAX_TRACES,
     answer_insight,
     answer_trace,
     answer_view,
     handle,
+    race_handle,
     read_handle,
     recorded_handle,
     trace_viewer,
@@ -109,7 +111,10 @@ def test_a_handle_is_small_and_reads_back() -> None:
     assert read_handle(handle("abc", 5, 6)) == "abc"
     assert json.loads(handle("abc", 5, 6)) == {"id": "abc", "steps": 5, "v": 6}
     assert json.loads(recorded_handle("abc", 2)) == {"id": "abc", "recorded": True, "step": 2}
-    for broken in (None, 3, "", "[]", "{", '{"id": 3}', "[" * 200, "x" * 1000):
+    raced = race_handle(["abc", "def", "ghi"], 5, 6)
+    assert json.loads(raced) == {"id": "abc", "steps": 5, "v": 6, "view": "race", "others": ["def", "ghi"]}
+    assert read_handle(race_handle(["x" * 22] * MAX_TRACES, 999, 999)) == "x" * 22, "a full race is no long handle"
+    for broken in (None, 3, "", "[]", "{", '{"id": 3}', "[" * 200, "x" * 2000):
         assert read_handle(broken) == ""
 
 
@@ -123,20 +128,23 @@ def test_insights_about_a_step_a_run_and_several(context: Context) -> None:
     assert step["step"] == 3
     assert step["micro"][0]["kind"] == "start"
     assert ask(context, insight="run", ids=["eagle2-code"])["misses"]["num_steps"] > 0
-    assert len(ask(context, insight="race", ids=["eagle2-code"] * 2)["lanes"]) == 4
+    assert len(ask(context, insight="race", ids=["eagle2-code"] * 2)["lanes"]) == 3
     assert ask(context, insight="diff", ids=["eagle2-code"] * 2)["split"] is None
     assert ask(context, insight="compare", ids=["eagle2-code"] * 2, step=1)["num_both"] > 0
+    assert ask(context, insight="comparable", ids=["eagle2-code", "unknown"])["others"] == []
 
 
 @pytest.mark.parametrize(
     ("request_", "told"),
     [
-        ({"ids": ["eagle2-code"]}, "a request's insight is one of step, run, race, diff, compare"),
+        ({"ids": ["eagle2-code"]}, "a request's insight is one of step, run, race, diff, compare, comparable"),
         ({"insight": ["step"], "ids": ["eagle2-code"]}, "insight is one of"),
         ({"insight": "step", "ids": "eagle2-code"}, "ids is a list; step is about 1 of them"),
         ({"insight": "diff", "ids": ["eagle2-code"]}, "diff is about 2 of them"),
         ({"insight": "race", "ids": ["a"] * (MAX_TRACES + 1)}, f"race is about 1 to {MAX_TRACES} of them"),
         ({"insight": "race", "ids": []}, "race is about 1 to"),
+        ({"insight": "comparable", "ids": ["a"] * (MAX_OWN_RUNS + 2)}, f"is about 1 to {MAX_OWN_RUNS + 1} of them"),
+        ({"insight": "comparable", "ids": ["nobody"]}, "no longer kept"),
         ({"insight": "run", "ids": [7]}, "needs the id of a trace"),
         ({"insight": "step", "ids": ["eagle2-code"], "step": -1}, "step is a whole number, 0 or more"),
         ({"insight": "step", "ids": ["eagle2-code"], "step": 10**6}, "there is no step 1000000"),

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from explorer.compare import Comparison
+from explorer.counterfactual import StepCuts
 from explorer.errors import TraceError
 from explorer.insight import visible
 from explorer.microsteps import micro_steps
@@ -39,7 +41,7 @@ def test_a_step_is_small_and_holds_its_moments(name: str) -> None:
         assert answer["step"] == step.index
         assert [set(moment) for moment in answer["micro"]] == [names(MicroStep)] * len(micro_steps(trace, step))
         assert answer["panel"]["kind"] == ("medusa" if trace.method == "medusa" else "eagle")
-        assert set(answer["cuts"]) == {"order", "depths", "table", "outcomes"}
+        assert set(answer["cuts"]) == names(StepCuts)
 
 
 @pytest.mark.parametrize("method", METHOD_LABELS)
@@ -53,7 +55,7 @@ def test_every_answer_about_every_method_is_strict_json(method: str) -> None:
         compare_insight(trace, 0, trace),
     ):
         assert text_of(answer).startswith("{")
-        for label, _ in answer["vocab"].values():
+        for label, *_ in answer["vocab"].values():
             assert label == visible(label)
 
 
@@ -86,9 +88,24 @@ def test_a_run_has_its_four_parts() -> None:
 def test_several_runs() -> None:
     eagle, medusa = recorded("eagle2-code"), recorded("medusa-code")
     assert set(race_insight([eagle, medusa])) == names(Race) | {"vocab"}
-    assert set(diff_insight(eagle, medusa)) == names(TraceDiff) | {"shared", "vocab"}
+    diff = diff_insight(eagle, medusa)
+    assert set(diff) == names(TraceDiff) | {"shared", "texts", "vocab"}
+    for text, trace in zip(diff["texts"], (eagle, medusa), strict=True):
+        assert text["tokens"] == trace.output.token_ids
+        assert text["passes"][-1] == len(trace.steps)
+        assert {str(token) for token in text["tokens"]} <= diff["vocab"].keys()
+
+
+def test_a_comparison_brings_the_other_runs_step() -> None:
+    eagle, medusa = recorded("eagle2-code"), recorded("medusa-code")
     compared = compare_insight(eagle, 3, medusa)
-    assert [side["label"] for side in compared["sides"]] == ["EAGLE-2", "Medusa"]
+    assert set(compared) == names(Comparison) | {"other", "vocab"}
+    here, there = compared["sides"]
+    assert [here["label"], there["label"]] == ["EAGLE-2", "Medusa"]
+    assert compared["other"]["i"] == there["step"]
+    assert compared["other"]["tok"] == medusa.steps[there["step"]].tree.token
+    assert {str(token) for token in compared["other"]["tok"]} <= compared["vocab"].keys()
+    assert len(text_of(compared)) < MAX_STEP_CHARS
 
 
 def test_a_step_that_is_not_there_is_refused_in_words() -> None:

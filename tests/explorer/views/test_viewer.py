@@ -10,11 +10,15 @@ import subprocess
 import pytest
 
 from explorer import insight
+from explorer.mask_words import mask_sentence, visibility_sentences
+from explorer.trace import Label
 from explorer.trace_check import used_ids
 from explorer.views.viewer import (
     ASSETS,
     JS_FILES,
+    MAX_BYTES,
     SHELL,
+    labels,
     replay_js,
     view_payload,
     view_step,
@@ -40,6 +44,9 @@ def test_columns_are_the_record() -> None:
         assert {len(column) for name, column in view["ghosts"].items() if name != "why"} == {len(step.ghosts)}
         assert view["own"]["col"] == view["col"][step.path[-1]] + 1
         assert [view["reasons"][index] for index in view["why"]]
+        assert view["mask"] == mask_sentence(trace, step)
+        seen = visibility_sentences(step)
+        assert view["seen"] == [seen.texts, seen.index]
 
 
 def test_probabilities_have_four_digits_and_null_where_there_is_none() -> None:
@@ -106,9 +113,15 @@ def test_payload_is_strict_json_and_small() -> None:
 def test_labels_carry_no_invisible_character() -> None:
     payload = view_payload(make_trace("eagle2", 8, 60, hostile=True))
     assert payload["vocab"]
-    for label, kind in payload["vocab"].values():
+    for label, kind, *_ in payload["vocab"].values():
         assert label == insight.visible(label)
         assert kind in ("text", "space", "special", "bytes")
+
+
+def test_labels_bring_their_bytes_where_they_were_recorded() -> None:
+    recorded_labels = labels({"1": Label("␣a", "text", "2061"), "2": Label("A" * 99, "text", "41" * 99)}, [1, 2, 3])
+    assert recorded_labels == {"1": ["␣a", "text", "2061"], "2": ["A" * 99, "text", "41" * MAX_BYTES]}
+    assert labels({"1": Label("a", "text")}, [1]) == {"1": ["a", "text"]}
 
 
 def test_shell_and_style_hold_nothing_a_template_would_evaluate() -> None:

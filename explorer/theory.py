@@ -1,0 +1,107 @@
+"""The formulas that speculation rests on, as pure functions beside which measured points can be put. Standard library.
+
+Sources: expected tokens and speedup, Leviathan et al. (arXiv 2211.17192), equation 1 and theorem 3.8; the roofline,
+Williams et al., "Roofline: an insightful visual performance model" (CACM 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """What decides how much a pass reads and computes.
+
+    num_weights: parameters that every pass reads (an embedding table that is only looked up is not among them).
+    num_bytes: of one weight and of one cached number.
+    """
+
+    num_weights: int
+    num_bytes: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """What a device was measured to do at best: bytes it reads and floating-point operations, both a second."""
+
+    bandwidth: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class PassWork:
+    """What one pass moves and computes, at least."""
+
+    num_bytes: float
+    num_operations: float
+
+    @property
+    def intensity(self) -> float:
+        """Operations a byte: the roofline's horizontal axis."""
+        return self.num_operations / self.num_bytes
+
+
+def pass_work(shape: ModelShape, num_rows: int, prefix_len: int) -> PassWork:
+    """A pass of ``num_rows`` behind ``prefix_len`` cached tokens.
+
+    Weights and cache are read once; each row takes two operations a weight, and its attention. Activations are left
+    out: they stay in the processor's own caches in passes this small.
+    """
+    num_keys = prefix_len + num_rows
+    num_bytes = shape.num_weights * shape.num_bytes + kv_bytes(shape, num_keys)
+    attention = 4 * num_rows * num_keys * shape.num_heads * shape.head_dim * shape.num_layers
+    return PassWork(num_bytes, 2 * shape.num_weights * num_rows + attention)
+
+
+def kv_bytes(shape: ModelShape, num_tokens: int) -> int:
+    """Bytes of the keys and values of so many tokens; a tree needs them for all its rows until the commit."""
+    return 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim * shape.num_bytes * num_tokens
+
+
+def floor_ms(work: PassWork, peaks: Peaks) -> float:
+    """The least milliseconds a pass can take: the slower of reading and computing, the other hidden behind it."""
+    return 1000 * max(work.num_bytes / peaks.bandwidth, work.num_operations / peaks.rate)
+
+
+def free_rows(shape: ModelShape, prefix_len: int, peaks: Peaks, most: int = 1024) -> int:
+    """The most rows whose pass still takes as long as one row's, by the roofline: where computing catches up."""
+    rows = 1
+    while rows < most:
+        work = pass_work(shape, rows + 1, prefix_len)
+        if work.num_operations / peaks.rate > work.num_bytes / peaks.bandwidth:
+            break
+        rows += 1
+    return rows
+
+
+def expected_tokens(alpha: float, length: int) -> float:
+    """Tokens a step emits where each of ``length`` drafted tokens in a row is accepted with ``alpha``, independently.
+
+    (1 - alpha^(length + 1)) / (1 - alpha), the target's own token included.
+    """
+    return float(length + 1) if alpha >= 1 else (1 - alpha ** (length + 1)) / (1 - alpha)
+
+
+def tokens_by_depth(acceptance_by_depth: Sequence[float | None]) -> float:
+    """The same where each depth has its own share of acceptance among the steps that reached it: exact for any tree."""
+    total, reached = 1.0, 1.0
+    for share in acceptance_by_depth:
+        reached *= share or 0.0
+        total += reached
+    return total
+
+
+def speedup(tau: float, verify_ratio: float, draft_ratio: float) -> float:
+    """Tokens a step over what it costs in passes of one row: its verify pass and all its drafting."""
+    return tau / (verify_ratio + draft_ratio)
+
+
+def break_even(verify_ratio: float, draft_ratio: float) -> float:
+    """The tokens per pass from which a step of this cost pays."""
+    return verify_ratio + draft_ratio

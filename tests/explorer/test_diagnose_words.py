@@ -1,0 +1,37 @@
+"""Tables of a diagnosis: every row as wide as its head, long texts cut, bars as long as their share."""
+
+from __future__ import annotations
+
+from explorer.diagnose import Subject, diagnose
+from explorer.diagnose_words import BAR, NUM_BEST, NUM_WORST, bar, method_tables, overview, ranking
+from tests.support.recorded import recorded
+from tests.support.traces import make_trace
+
+FOUND = diagnose([Subject(recorded("eagle2-code"), "a.json"), Subject(recorded("medusa-chat"))])
+
+
+def test_every_row_fits_its_head() -> None:
+    tables = [overview(FOUND), *ranking(FOUND), *(table for item in FOUND.methods for table in method_tables(item))]
+    assert len(tables) == 3 + 6 + 6
+    assert all(table.rows and len(row) == len(table.head) for table in tables for row in table.rows)
+
+
+def test_only_the_worst_and_the_best_text_is_shown() -> None:
+    _, spans = ranking(FOUND)
+    assert len(spans.rows) == NUM_WORST + NUM_BEST < len(FOUND.spans)
+
+
+def test_a_prompt_says_where_its_worst_pass_is() -> None:
+    prompts, _ = ranking(FOUND)
+    places = [row[-1] for row in prompts.rows]
+    assert places[0].startswith("run 2, step 52: ") and places[1].startswith("a.json, step 13: ")
+
+
+def test_bars() -> None:
+    assert bar(1.0, 0.0) == "·" * (BAR - 1) + "|"
+    assert bar(0.0, 1.0) == "|" + "█" * (BAR - 1)
+
+
+def test_guesses_have_no_calibration() -> None:
+    (method,) = diagnose([Subject(make_trace("prompt_lookup"))]).methods
+    assert not [table for table in method_tables(method) if table.title.startswith("Confidence")]
