@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,18 +163,18 @@ def test_a_lesson_needs_two_numbers(context: Context, place: dict[str, Any]) -> 
     assert "whole number" in json.loads(answer_lesson(context.store, json.dumps(place)))["error"]
 
 
-def test_lessons_need_their_recordings(tmp_path: Path) -> None:
+def test_lessons_need_their_recordings(context: Context, tmp_path: Path) -> None:
     store = TraceStore(Library(tmp_path), 1)
     answer = json.loads(answer_lesson(store, json.dumps({"lesson": 0, "stop": 0})))
     assert "no lessons here" in answer["error"]
     with gr.Blocks():
-        assert "data-lessons" not in trace_viewer(store).html_template
+        assert "data-lessons" not in trace_viewer(replace(context, store=store)).html_template
 
 
-def test_a_stop_of_the_recorded_runs() -> None:
+def test_a_stop_of_the_recorded_runs(context: Context) -> None:
     store = TraceStore(Library(repo_path("assets", "traces")), 1)
     answer = json.loads(answer_lesson(store, json.dumps({"lesson": 0, "stop": 0})))
     assert answer["trace"] in store.library
     assert answer["lessons"][0]["title"] == "Draft and verify"
     with gr.Blocks():
-        assert "data-lessons" in trace_viewer(store).html_template
+        assert "data-lessons" in trace_viewer(replace(context, store=store)).html_template
