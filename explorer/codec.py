@@ -74,10 +74,19 @@ def _container(origin: type, arguments: tuple[Any, ...], raw: Any, where: str) -
     if not isinstance(raw, list):
         raise TraceError(f"{where}: expected a list, found {_kind(raw)}")
     if origin is list:
+        if _is_plain(arguments[0], raw):
+            return list(raw)
         return [_value(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(raw)]
     if len(raw) != len(arguments):
         raise TraceError(f"{where}: expected {len(arguments)} items, found {len(raw)}")
     return tuple(_value(hint, item, f"{where}[{i}]") for i, (hint, item) in enumerate(zip(arguments, raw, strict=True)))
+
+
+def _is_plain(hint: Any, raw: list[Any]) -> bool:
+    """Whether a list holds only numbers as they should be: most of a trace does, and needs no words for each."""
+    if hint is int:
+        return all(type(item) is int and -MAX_INTEGER <= item <= MAX_INTEGER for item in raw)
+    return hint is float and all(type(item) is float and math.isfinite(item) for item in raw)
 
 
 def _scalar(hint: type, raw: Any, where: str) -> Any:

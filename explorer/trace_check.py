@@ -25,6 +25,9 @@ LABEL_KINDS = ("text", "space", "special", "bytes")
 _HEX = re.compile("(?:[0-9a-f]{2})*")
 
 MAX_ROWS = 4096  # of a tree and of its ghosts; the settings of our own methods end far below
+MAX_TOKENS, MAX_PROMPT = 2**16, 2**20  # of a baseline, of a prompt
+MAX_NAME_CHARS, MAX_SETTINGS = 200, 100  # names of methods, targets, devices, ... stand in titles and sentences
+MEASURABLE = 1e-9, 1e12  # milliseconds, tokens a second and ratios: sums and quotients of them stay finite
 ROUNDING = 1e-5  # float32 softmax values may exceed 1 by rounding
 
 
@@ -33,7 +36,9 @@ def check_trace(trace: Trace) -> None:
     _words(trace.stop, STOPS, "stop")
     _words(trace.sampling.acceptance, ACCEPTANCES, "sampling.acceptance")
     _words(trace.target.cache, CACHES, "target.cache")
+    _check_names(trace)
     _check_vocab(trace)
+    _at_most(len(trace.prompt.token_ids), MAX_PROMPT, "tokens", "prompt.token_ids")
     _ids(trace.prompt.token_ids, "prompt.token_ids")
     _check_prefill(trace)
     output = [trace.first_token]
@@ -68,8 +73,7 @@ def used_ids(step: Step) -> set[int]:
 def _check_step(step: Step, root: int, where: str) -> None:
     tree, num_rows = step.tree, len(step.tree)
     for name, count in (("tree", num_rows), ("ghosts", len(step.ghosts)), ("draws", len(step.draws))):
-        if count > MAX_ROWS:
-            _fail(f"{where}.{name}", f"at most {MAX_ROWS} rows are read, found {count}")
+        _at_most(count, MAX_ROWS, "rows", f"{where}.{name}")
     _check_tree(tree, f"{where}.tree")
     if tree.token[0] != root:
         _fail(f"{where}.tree.token[0]", f"the root must be the last output token, {root}, found {tree.token[0]}")
@@ -82,9 +86,8 @@ def _check_step(step: Step, root: int, where: str) -> None:
     _probabilities(step.next_prob, f"{where}.next_prob")
     _at_least_zero(step.next_draft_rank, f"{where}.next_draft_rank")
     _check_draws(step, where)
-    ms = step.ms
-    for name, value in vars(ms).items():
-        _at_least_zero(value, f"{where}.ms.{name}")
+    for name, value in vars(step.ms).items():
+        _measured(value, f"{where}.ms.{name}")
 
 
 def _check_tree(tree: TreeColumns, where: str) -> None:
@@ -180,6 +183,17 @@ def _check_top(top: Iterable[tuple[int, float]], where: str) -> None:
         _probabilities(prob, f"{where}[{i}][1]")
 
 
+def _check_names(trace: Trace) -> None:
+    _name(trace.method, "method")
+    for where, record in (("target", trace.target), ("drafter", trace.drafter)):
+        for name, value in vars(record).items() if record else ():
+            _name(value, f"{where}.{name}")
+    _at_most(len(trace.settings), MAX_SETTINGS, "settings", "settings")
+    for name, value in trace.settings.items():
+        _name(name, "settings")
+        _name(value, f"settings.{name}")
+
+
 def _check_vocab(trace: Trace) -> None:
     for key, label in trace.vocab.items():
         if not (key.isascii() and key.isdigit()):
@@ -204,8 +218,8 @@ def _check_used_ids(trace: Trace) -> None:
 
 def _check_prefill(trace: Trace) -> None:
     _ids(trace.first_token, "first_token")
-    _at_least_zero(trace.prefill_ms.target, "prefill_ms.target")
-    _at_least_zero(trace.prefill_ms.drafter, "prefill_ms.drafter")
+    _measured(trace.prefill_ms.target, "prefill_ms.target")
+    _measured(trace.prefill_ms.drafter, "prefill_ms.drafter")
 
 
 def _check_summary(trace: Trace) -> None:
@@ -216,8 +230,14 @@ def _check_summary(trace: Trace) -> None:
     _probabilities(stats.draft_acceptance_rate, "stats.draft_acceptance_rate")
     _probabilities(stats.acceptance_by_depth, "stats.acceptance_by_depth")
     _at_least_zero(stats.acceptance_histogram, "stats.acceptance_histogram")
+    _at_most(len(stats.acceptance_by_depth), MAX_ROWS, "depths", "stats.acceptance_by_depth")
+    _at_most(len(stats.acceptance_histogram), MAX_ROWS + 1, "lengths", "stats.acceptance_histogram")
+    for name in ("mean_acceptance_length", "tokens_per_second", "speedup"):
+        _measured(getattr(stats, name), f"stats.{name}")
     if trace.baseline:
-        _at_least_zero(trace.baseline.ms_per_token, "baseline.ms_per_token")
+        _at_most(len(trace.baseline.ms_per_token), MAX_TOKENS, "tokens", "baseline.ms_per_token")
+        _measured(trace.baseline.ms_per_token, "baseline.ms_per_token")
+        _measured(trace.baseline.tokens_per_second, "baseline.tokens_per_second")
         if trace.baseline.first_divergence:
             _at_least_zero(trace.baseline.first_divergence.index, "baseline.first_divergence.index")
 
@@ -244,6 +264,22 @@ def _probabilities(values: float | Sequence[float | None] | None, where: str) ->
     for place, value in _each(values, where):
         if value is not None and not -ROUNDING <= value <= 1 + ROUNDING:
             _fail(place, f"a probability lies between 0 and 1, found {value}")
+
+
+def _name(value: Any, where: str) -> None:
+    if isinstance(value, str) and len(value) > MAX_NAME_CHARS:
+        _fail(where, f"a name has at most {MAX_NAME_CHARS} characters, found {len(value)}")
+
+
+def _at_most(count: int, most: int, things: str, where: str) -> None:
+    if count > most:
+        _fail(where, f"at most {most} {things} are read, found {count}")
+
+
+def _measured(values: float | Sequence[float | None] | None, where: str) -> None:
+    for place, value in _each(values, where):
+        if value and not MEASURABLE[0] <= value <= MEASURABLE[1]:
+            _fail(place, f"a measurement is 0 or from {MEASURABLE[0]:g} to {MEASURABLE[1]:g}, found {value}")
 
 
 def _at_least_zero(values: float | Sequence[float | None] | None, where: str) -> None:

@@ -3,96 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from explorer.cli.show import pick_step
 from explorer.errors import SettingError
-from explorer.trace import Trace, read_trace
+from explorer.takeaway import FORMATS, SCHEMES, Job, pick_step
+from explorer.trace import read_trace
 from explorer.trace_files import write_atomically
-from explorer.views.theme import DARK, LIGHT
 
 HELP = "write a trace as an offline page, a picture, a timeline, figures or a graph"
-SCHEMES = {"light": LIGHT, "dark": DARK}
-
-
-@dataclass(frozen=True)
-class Job:
-    """What to export: the trace, the step that was asked for (None: no wish), and how pictures look."""
-
-    trace: Trace
-    step: int | None
-    scheme: str = "light"
-    has_ghosts: bool = False
-
-    @property
-    def drawn_step(self) -> int:
-        """The step of a picture or graph: the one asked for, else the longest path's."""
-        number = pick_step(self.trace, self.step)
-        if number is None:
-            raise SettingError("this run ended with its first token: there is no step to draw")
-        return number
-
-
-@dataclass(frozen=True)
-class Format:
-    """One kind of file; ``is_step`` where it shows a single step."""
-
-    ending: str
-    is_step: bool
-    make: Callable[[Job], bytes]
-
-
-# The exporters are imported when they are used: networkx would add its seconds to every --help.
-
-
-def _html(job: Job) -> bytes:
-    from explorer.export.html import replay_page
-    from explorer.views.viewer import SHELL, replay_js, view_payload
-
-    return replay_page(view_payload(job.trace), SHELL, replay_js(), start=job.step or 0).encode()
-
-
-def _perfetto(job: Job) -> bytes:
-    from explorer.export.perfetto import chrome_trace
-
-    return chrome_trace(job.trace).encode()
-
-
-def _stats(job: Job) -> bytes:
-    from explorer.export.stats import stats_json
-
-    return stats_json(job.trace).encode()
-
-
-def _svg(job: Job) -> bytes:
-    from explorer.export.svg import step_svg
-
-    colours = asdict(SCHEMES[job.scheme])
-    return step_svg(job.trace, job.drawn_step, colours, has_ghosts=job.has_ghosts).encode()
-
-
-def _png(job: Job) -> bytes:
-    from explorer.export.png import svg_png
-
-    return svg_png(_svg(job))
-
-
-def _graphml(job: Job) -> bytes:
-    from explorer.export.graphml import step_graphml
-
-    return step_graphml(job.trace, job.drawn_step)
-
-
-FORMATS = {
-    "html": Format(".html", False, _html),
-    "perfetto": Format(".perfetto.json", False, _perfetto),
-    "stats": Format(".stats.json", False, _stats),
-    "svg": Format(".svg", True, _svg),
-    "png": Format(".png", True, _png),
-    "graphml": Format(".graphml", True, _graphml),
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -147,5 +65,4 @@ def check_out(file: Path, out: Path, *, is_folder: bool) -> None:
 
 def file_name(file: Path, name: str, job: Job) -> str:
     """What a format's file is called in a folder: the trace's own name, the step where it shows one, the ending."""
-    stem, chosen = file.name.removesuffix(".gz").removesuffix(".json"), FORMATS[name]
-    return f"{stem}{f'-step{job.drawn_step}' if chosen.is_step else ''}{chosen.ending}"
+    return FORMATS[name].file_name(file.name.removesuffix(".gz").removesuffix(".json"), job)

@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from explorer.errors import SettingError
 from explorer.insight import own_token_sentence, percent, step_sentence, visible
 from explorer.rules import RULE_SENTENCES, draw_text, sampling_text
+from explorer.takeaway import pick_step
 from explorer.trace import Step, Trace, read_trace
 
 HELP = "draw a trace in the terminal: tree, states, numbers"
@@ -48,16 +48,6 @@ def run(args: argparse.Namespace) -> int:
     if number is not None:
         console.print(step_view(trace, trace.steps[number]))
     return 0
-
-
-def pick_step(trace: Trace, wanted: int | None) -> int | None:
-    """The step asked for, else the first with the longest accepted path; None where there are no steps."""
-    if wanted is None:
-        return max(range(len(trace.steps)), key=lambda i: trace.steps[i].num_accepted, default=None)
-    if not 0 <= wanted < len(trace.steps):
-        allowed = f"0 to {len(trace.steps) - 1}" if trace.steps else "none, this run ended with its first token"
-        raise SettingError(f"there is no step {wanted}; allowed: {allowed}")
-    return wanted
 
 
 def run_panel(trace: Trace) -> Panel:

@@ -14,6 +14,7 @@ import gradio as gr
 from explorer.config import repo_path
 from explorer.prediction import CostReport
 from explorer.runner_events import DeviceState, Event, RunRequest, Status
+from explorer.ui.api import build_api
 from explorer.ui.context import Context, RunsRequests
 from explorer.ui.controls import method_forms
 from explorer.ui.options import AppOptions
@@ -90,6 +91,7 @@ def build_app(
         threading.Thread(target=answer_insight, args=(store, alike), name="recordings", daemon=True).start()
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(UPLOAD_SECONDS,) * 2) as demo:
         build_explore_page(context)
+        build_api(context)
     demo.queue(max_size=options.max_waiting, default_concurrency_limit=4, api_open=False)
     return demo, launch_settings(options)
 

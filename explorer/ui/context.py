@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from explorer.config import Sampling, Setting, resolve
+from explorer.config import Sampling, resolve
 from explorer.errors import PromptError, SettingError
 from explorer.prediction import CostReport
 from explorer.runner_events import Event, RunRequest, Status
@@ -17,6 +17,11 @@ from explorer.ui.store import TraceStore
 from explorer.ui.visitors import Visitors
 
 MAX_SETTING_CHARS = 200
+# So many runs wait inside the runner, which tells each its place in the line; Gradio's own queue holds the rest.
+MAX_IN_LINE = 8
+RUNS = "runs"  # the line of the page's and the scripts' runs together
+DEFAULT_METHOD = "eagle2"
+DEFAULT_MAX_NEW_TOKENS = 128
 
 
 class RunsRequests(Protocol):
@@ -45,6 +50,19 @@ class Choices:
     sampling: Sampling
     settings: dict[str, str]
 
+    def request(self) -> RunRequest:
+        """What the runner is asked for."""
+        return RunRequest(
+            method=self.method.name,
+            prompt=self.prompt,
+            system=self.system,
+            max_new_tokens=self.max_new_tokens,
+            sampling=self.sampling,
+            settings=self.settings,
+            target=self.target.source,
+            drafter=self.drafter,
+        )
+
 
 @dataclass(frozen=True)
 class Context:
@@ -71,22 +89,47 @@ class Context:
                 return form
         raise SettingError(f"unknown method {str(name)[:80]!r}; allowed: {', '.join(form.name for form in self.forms)}")
 
-    def choices(self, values: tuple[Any, ...]) -> Choices:
-        """The form's values, in the form's order, as checked choices.
+    def offered(self, target: TargetPreset, name: object) -> MethodForm:
+        """The method of that name, if it can run on the target; raises SettingError for any other."""
+        method = self.form(name)
+        if method.name not in [offered for _, offered in offered_methods(self.forms, target)]:
+            raise SettingError(f"{target.label} has no {method.label} drafter here; choose another method or target")
+        return method
 
-        Raises SettingError or PromptError: a browser may send anything, whatever the page offered it.
-        """
+    def first_method(self, target: TargetPreset) -> str:
+        """The method that is picked where nobody chose one."""
+        names = [name for _, name in offered_methods(self.forms, target)]
+        return DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
+
+    @property
+    def first_count(self) -> int:
+        """How many new tokens where nobody chose."""
+        return min(DEFAULT_MAX_NEW_TOKENS, self.options.max_new_tokens)
+
+    def choices(self, values: tuple[Any, ...]) -> Choices:
+        """The form's values, in the form's order, as checked choices; raises as ``checked`` does."""
         common, rest = values[: len(COMMON)], values[len(COMMON) :]
         how, rest = rest[: len(SAMPLING)], rest[len(SAMPLING) :]
         form = dict(zip(COMMON, common, strict=True))
-        target, method = self.options.target(form["target"]), self.form(form["method"])
-        if method.name not in [name for _, name in offered_methods(self.forms, target)]:
-            raise SettingError(f"{target.label} has no {method.label} drafter here; choose another method or target")
-        drafter = self.options.drafter(target, method.name, form["drafter"])
         generated = {
-            item.setting: value for item, value in zip(self.fields, rest, strict=True) if item.method == method.name
+            item.setting.name: value
+            for item, value in zip(self.fields, rest, strict=True)
+            if item.method == form["method"]
         }
-        sampling, _ = resolve(Sampling, _setting_texts(dict(zip(SAMPLING, how, strict=True))))
+        sampling = {item.name: value for item, value in zip(SAMPLING, how, strict=True)}
+        return self.checked(form, sampling, generated)
+
+    def checked(
+        self, form: Mapping[str, object], sampling: Mapping[str, object], settings: Mapping[str, object]
+    ) -> Choices:
+        """Values by the names of COMMON, SAMPLING and the method's settings as checked choices; None is "not said".
+
+        Raises SettingError or PromptError: a browser or script may send anything, whatever it was offered.
+        """
+        target = self.options.target(form["target"])
+        method = self.offered(target, form["method"])
+        drafter = self.options.drafter(target, method.name, form["drafter"])
+        how, _ = resolve(Sampling, _setting_texts(sampling))
         return Choices(
             prompt=self._prompt(form["prompt"]),
             system=self._text(form["system"], "system prompt").strip() or None,
@@ -94,8 +137,8 @@ class Context:
             target=target,
             drafter=drafter.source if drafter else None,
             max_new_tokens=self._count(form["max_new_tokens"]),
-            sampling=sampling,
-            settings=_setting_texts(generated),
+            sampling=how,
+            settings=_setting_texts(settings),
         )
 
     def _prompt(self, value: object) -> str:
@@ -120,10 +163,10 @@ class Context:
         return int(value)
 
 
-def _setting_texts(values: Mapping[Setting, Any]) -> dict[str, str]:
+def _setting_texts(values: Mapping[str, object]) -> dict[str, str]:
     texts = {}
-    for setting, value in values.items():
+    for name, value in values.items():
         text = setting_text(value)
         if text is not None:
-            texts[setting.name] = text[:MAX_SETTING_CHARS]
+            texts[name] = text[:MAX_SETTING_CHARS]
     return texts

@@ -16,10 +16,10 @@ from typing import Any
 import gradio as gr
 
 from explorer.errors import ExplorerError, LimitError, TraceError
-from explorer.runner_events import BaselineProgress, Event, Finished, Notice, RunRequest, Started, Stepped
+from explorer.runner_events import BaselineProgress, Event, Finished, Notice, Started, Stepped
 from explorer.trace import Trace
 from explorer.ui.context import Choices, Context
-from explorer.ui.controls import offered_methods, offered_presets, preset_value
+from explorer.ui.controls import MethodForm, offered_methods, offered_presets, preset_value
 from explorer.ui.screen import KEEP, Screen, busy, figure_update, idle
 from explorer.ui.status import status
 from explorer.ui.viewer_component import handle, read_handle
@@ -72,7 +72,7 @@ def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
 def play(context: Context, live: Live) -> Generator[Screen, None, None]:
     """One run: an update per event, and at its end what became of it, also in ``live``. Raises nothing."""
     try:
-        with closing(_events(context, live.choices)) as events:
+        with closing(context.runner.run(live.choices.request())) as events:
             for event in events:
                 screen = _show(context, live, event)
                 if live.is_due(event):
@@ -109,29 +109,27 @@ def after_stop(context: Context, viewer: Any) -> Screen:
     return idle("idle", f"Stopped after {num_steps} steps.")._replace(viewer=handle(run_id, num_steps, num_steps + 1))
 
 
-def method_visibility(context: Context, method: Any) -> list[Any]:
-    """Show the chosen method's own controls and hide the others."""
-    return [gr.update(visible=form.name == method) for form in context.forms if form.settings]
+def apply_method(context: Context, target: Any, method: Any) -> list[Any]:
+    """After another method was chosen: its drafters, and its own controls in place of the others'.
 
-
-def offer_drafters(context: Context, target: Any, method: Any) -> Any:
-    """The drafters that the chosen method may use on the chosen target, the target's own picked."""
+    Nothing happens for a method that the target does not offer: a browser may still tell the one before a change.
+    """
     try:
-        names = [choice.name for choice in context.options.drafters(context.options.target(target), str(method))]
+        context.offered(context.options.target(target), method)
     except ExplorerError:
-        return KEEP
-    return gr.update(choices=names, value=names[0] if names else None, visible=bool(names))
+        return [KEEP] * (1 + len(_groups(context)))
+    shown = [gr.update(visible=form.name == method) for form in _groups(context)]
+    return [_drafter_update(context, target, method), *shown]
 
 
 def apply_target(context: Context, target: Any, method: Any) -> list[Any]:
-    """After another target was chosen: its methods, presets and drafters, and its values in the generated controls.
-
-    The drafters are of the method that is picked here: a browser that asked again would still send the one before.
+    """After another target was chosen: its methods and presets, its values in the generated controls, and what
+    apply_method does for the method that is picked then.
     """
     try:
         preset = context.options.target(target)
     except ExplorerError:
-        return [KEEP] * (3 + len(context.fields))
+        return [KEEP] * (3 + len(_groups(context)) + len(context.fields))
     methods, presets = offered_methods(context.forms, preset), offered_presets(preset)
     names = [name for _, name in methods]
     chosen = preset.default_preset.get(context.options.device_type, presets[-1][1])
@@ -139,7 +137,7 @@ def apply_target(context: Context, target: Any, method: Any) -> list[Any]:
     return [
         gr.update(choices=methods, value=method),
         gr.update(choices=presets, value=chosen),
-        offer_drafters(context, target, method),
+        *apply_method(context, target, method),
         *apply_preset(context, target, chosen),
     ]
 
@@ -153,19 +151,15 @@ def apply_preset(context: Context, target: Any, preset: Any) -> list[Any]:
         return [KEEP] * len(context.fields)
 
 
-def _events(context: Context, choices: Choices) -> Generator[Event, None, None]:
-    return context.runner.run(
-        RunRequest(
-            method=choices.method.name,
-            prompt=choices.prompt,
-            system=choices.system,
-            max_new_tokens=choices.max_new_tokens,
-            sampling=choices.sampling,
-            settings=choices.settings,
-            target=choices.target.source,
-            drafter=choices.drafter,
-        )
-    )
+def _groups(context: Context) -> list[MethodForm]:
+    """The methods that have a group of controls, in the order of the form."""
+    return [form for form in context.forms if form.settings]
+
+
+def _drafter_update(context: Context, target: Any, method: Any) -> Any:
+    """The drafters that the method may use on the target, the target's own picked."""
+    names = [choice.name for choice in context.options.drafters(context.options.target(target), method)]
+    return gr.update(choices=names, value=names[0] if names else None, visible=bool(names))
 
 
 def _show(context: Context, live: Live, event: Event) -> Screen:
@@ -176,7 +170,7 @@ def _show(context: Context, live: Live, event: Event) -> Screen:
         text = f"Decoding with {live.choices.method.label}: {live.num_tokens} of at most {limit} tokens."
         return Screen(handle(live.run_id, num_steps, num_steps), status("busy", text, live.num_tokens / limit))
     if isinstance(event, Started):
-        live.run_id = context.store.open(event.trace)
+        live.run_id = context.store.open(event.trace, request=live.choices.request())
         screen = busy(f"Decoding with {live.choices.method.label} …")
         return screen._replace(viewer=handle(live.run_id), picker=gr.update(value=None, interactive=False))
     if isinstance(event, Finished):
@@ -194,7 +188,7 @@ def _finish(context: Context, live: Live, trace: Trace) -> Screen:
     if live.run_id:
         context.store.finish(live.run_id, trace)
     else:
-        live.run_id = context.store.open(trace, is_done=True)
+        live.run_id = context.store.open(trace, is_done=True, request=live.choices.request())
     notes = [f"Note: {notice}." for notice in live.notices]
     text = " ".join([f"Done: {live.choices.method.label} on {trace.target.name}.", *notes])
     return idle("done", text)._replace(viewer=_next_version(context, live))

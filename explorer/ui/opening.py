@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 
 from explorer.errors import TraceError
+from explorer.insight import visible
 from explorer.trace import Trace, from_json
 from explorer.trace_files import read_bytes, unpack
 from explorer.ui.context import Context
@@ -21,6 +22,7 @@ from explorer.ui.viewer_component import handle, read_handle, recorded_handle
 from explorer.views.charts import summary_figure
 
 MAX_QUOTE = 80  # characters of a recorded prompt in the status line
+MAX_SENTENCE = 300  # characters of a message that may quote a file
 
 
 def open_recording(context: Context, name: Any) -> Screen:
@@ -29,7 +31,10 @@ def open_recording(context: Context, name: Any) -> Screen:
 
 
 def open_from_query(context: Context, request: gr.Request) -> Screen:
-    """Restore ``?trace=NAME&step=N`` when the page opens; without one the recording on screen stays."""
+    """Restore ``?trace=NAME&step=N`` when the page opens; without one the recording on screen stays.
+
+    ``?lesson=N&stop=M`` is the viewer's own: it shows the lesson's recordings without changing the page's.
+    """
     query = request.query_params
     name = query.get("trace")
     if not name:
@@ -64,10 +69,15 @@ def open_upload(context: Context, path: Any) -> Screen:
     try:
         trace = from_json(unpack(read_bytes(Path(path)), context.options.max_upload_unpacked_mb * 2**20))
     except TraceError as error:
-        return idle("error", f"This file cannot be shown: {error}")
+        return idle("error", f"This file cannot be shown: {shortened(str(error))}")
     run_id = context.store.open(trace, is_done=True)
     text = f"Your file: {trace.method} on {trace.target.name}, recorded on {trace.target.device_name}."
-    return Screen(handle(run_id, len(trace.steps)), status("done", text), picker=None)
+    return Screen(handle(run_id, len(trace.steps)), status("done", shortened(text)), picker=None)
+
+
+def shortened(sentence: str) -> str:
+    """A message that may quote what somebody sent: nothing invisible in it, and not endless."""
+    return visible(sentence if len(sentence) <= MAX_SENTENCE else f"{sentence[: MAX_SENTENCE - 2]} …")
 
 
 def recording_text(context: Context, recording: Recording) -> str:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from explorer.errors import TraceError
 from explorer.metrics import compute_stats
-from explorer.runner_events import Stepped
+from explorer.runner_events import RunRequest, Stepped
 from explorer.trace import Label, Output, Step, Trace, read_trace
 
 T = TypeVar("T")
@@ -27,7 +27,10 @@ UNKNOWN_ID = "This run is no longer kept on the server. Start it again, or open 
 
 @dataclass(frozen=True)
 class Recording:
-    """One entry of the manifest; ``name`` is its public id, the file name without its endings."""
+    """One entry of the manifest; ``name`` is its public id, the file name without its endings.
+
+    output_equal: whether the output is that of plain decoding, None where they were not compared.
+    """
 
     name: str
     title: str
@@ -37,6 +40,7 @@ class Recording:
     date: str
     prompt: str
     path: Path
+    output_equal: bool | None
 
 
 class Library:
@@ -79,6 +83,7 @@ class _Run:
     vocab: dict[str, Label] = field(default_factory=dict)
     text: str | None = None
     is_done: bool = False
+    request: RunRequest | None = None
 
     def snapshot(self) -> Trace:
         """The run so far as a trace of its own; the caller may read it while further steps arrive."""
@@ -118,10 +123,10 @@ class TraceStore:
         """Estimated memory of the runs that are kept."""
         return self._num_bytes
 
-    def open(self, trace: Trace, *, is_done: bool = False) -> str:
-        """Keep a run that has just started (or is complete) and return its id."""
+    def open(self, trace: Trace, *, is_done: bool = False, request: RunRequest | None = None) -> str:
+        """Keep a run that has just started (or is complete) with what was asked for, and return its id."""
         run_id = secrets.token_urlsafe(ID_BYTES)
-        self._put(run_id, _Run(trace, memory_of(trace), list(trace.steps), is_done=is_done))
+        self._put(run_id, _Run(trace, memory_of(trace), list(trace.steps), is_done=is_done, request=request))
         return run_id
 
     def append(self, run_id: str, event: Stepped) -> int:
@@ -152,9 +157,16 @@ class TraceStore:
         if snapshot is not None:
             self._replace(run_id, replace(snapshot, stop=stop))
 
+    def request(self, run_id: str) -> RunRequest | None:
+        """What a run was asked for; None where the trace came without a run, or is not known."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            return run.request if run else None
+
     def _replace(self, run_id: str, trace: Trace) -> None:
         if run_id in self._runs:
-            self._put(run_id, _Run(trace, memory_of(trace), is_done=True), is_new=False)
+            run = _Run(trace, memory_of(trace), is_done=True, request=self.request(run_id))
+            self._put(run_id, run, is_new=False)
 
     def _put(self, run_id: str, run: _Run, *, is_new: bool = True) -> None:
         with self._lock:
@@ -205,7 +217,7 @@ def _read_manifest(folder: Path) -> list[Recording]:
         return []
     try:
         return [_recording(entry, folder) for entry in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TraceError(f"the manifest {path} cannot be read: {error!r}") from error
 
 
@@ -214,4 +226,6 @@ def _recording(entry: dict[str, object], folder: Path) -> Recording:
     if Path(file).name != file:
         raise ValueError(f"{file!r} is not a plain file name")
     text = {key: str(entry.get(key) or "") for key in ("title", "method", "target", "device", "date", "prompt")}
-    return Recording(name=file.split(".")[0], path=folder / file, **text)
+    equal = entry.get("output_equal")
+    equal = equal if isinstance(equal, bool) else None
+    return Recording(name=file.split(".")[0], path=folder / file, output_equal=equal, **text)

@@ -1,7 +1,7 @@
 """The step viewer as a Gradio component: a static shell, a small handle as value, data through server functions.
 
-Server functions bypass the queue and answer anybody who can reach the server, with any JSON: so they take one string,
-check every part of it, open ids only from the store (never a path), and answer with JSON text in every case.
+The functions take one string, check every part of it, open ids only from the store (never a path), and answer with
+JSON text in every case (explorer.ui.payloads says why).
 """
 
 from __future__ import annotations
@@ -14,47 +14,21 @@ from typing import Any
 import gradio as gr
 
 from explorer.codec import encode
-from explorer.errors import ExplorerError, TraceError
-from explorer.trace import Trace, to_json
+from explorer.errors import TraceError
+from explorer.lessons.figures import Recordings
+from explorer.trace import Trace
 from explorer.ui.comparable import comparable_runs
+from explorer.ui.context import Context
+from explorer.ui.links import answer_link
+from explorer.ui.payloads import MAX_PAYLOAD_CHARS, in_words, read_id, read_number, read_object, to_text
 from explorer.ui.store import TraceStore
+from explorer.ui.takeaway import answer_export
 from explorer.views.insights import compare_insight, diff_insight, race_insight, run_insight, step_insight
-from explorer.views.viewer import SHELL, view_payload, viewer_js
+from explorer.views.lessons import offered_lessons, stop_view
+from explorer.views.viewer import ASSETS, SHELL, view_payload, viewer_js
 
-MAX_PAYLOAD_CHARS = 1000
-MAX_ID_CHARS = 100
 MAX_TRACES = 6  # in one race
 MAX_OWN_RUNS = 16  # that a browser may name when it asks what can be compared
-DOWNLOAD_EVENT = "explorer-download"
-
-# The page's download button sends the viewer an event; the file is made in the browser, so nothing is written here.
-# A recorded trace keeps its name and step in the address bar: copying the address is the link to what is on screen.
-_PAGE_JS = """
-const currentHandle = () => JSON.parse(props.value || '{}');
-document.querySelector('#viewer').addEventListener('%s', async () => {
-  const id = currentHandle().id;
-  if (!id) return;
-  const answer = JSON.parse(await server.get_trace(JSON.stringify({id})));
-  if (answer.error) { window.alert(answer.error); return; }
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([answer.trace], {type: 'application/json'}));
-  link.download = answer.name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-});
-function showAddress(step) {
-  const {id, recorded} = currentHandle();
-  const address = new URL(window.location.href);
-  for (const [name, value] of [['trace', id], ['step', step]]) {
-    if (recorded) address.searchParams.set(name, value);
-    else address.searchParams.delete(name);
-  }
-  // Safari throws above a hundred changes in thirty seconds; a link that lags must not stop the viewer.
-  try { window.history.replaceState(null, '', address); } catch (error) { return; }
-}
-element.addEventListener('step_select', (event) => showAddress(event.detail.step));
-watch('value', () => { if (!currentHandle().recorded) showAddress(0); });
-"""
 
 
 @dataclass(frozen=True)
@@ -86,24 +60,32 @@ INSIGHTS: dict[str, tuple[int, int, Callable[[list[Trace], int], dict[str, Any]]
 }
 
 
-def trace_viewer(store: TraceStore, value: str | None = None, **kwargs: Any) -> gr.HTML:
-    """The viewer over ``store`` (no gr.HTML subclass: Gradio writes a .pyi file beside each one)."""
+def trace_viewer(context: Context, value: str | None = None, **kwargs: Any) -> gr.HTML:
+    """The viewer over the context's store (no gr.HTML subclass: Gradio writes a .pyi file beside each one)."""
 
     def get_view(payload: Any) -> str:
-        return answer_view(store, payload)
-
-    def get_trace(payload: Any) -> str:
-        return answer_trace(store, payload)
+        return answer_view(context.store, payload)
 
     def get_insight(payload: Any) -> str:
-        return answer_insight(store, payload)
+        return answer_insight(context.store, payload)
+
+    def get_export(payload: Any) -> str:
+        return answer_export(context.store, payload)
+
+    def get_link(payload: Any) -> str:
+        return answer_link(context, payload)
+
+    def get_lesson(payload: Any) -> str:
+        return answer_lesson(context.store, payload)
+
+    has_lessons = bool(offered_lessons(item.name for item in context.store.library))
 
     return gr.HTML(
         value,
-        html_template=SHELL,
-        js_on_load=viewer_js() + _PAGE_JS % DOWNLOAD_EVENT,
+        html_template=SHELL.replace("<div", '<div data-lessons="1"', 1) if has_lessons else SHELL,
+        js_on_load=viewer_js() + (ASSETS / "page.js").read_text(encoding="utf-8"),
         apply_default_css=False,
-        server_functions=[get_view, get_trace, get_insight],
+        server_functions=[get_view, get_insight, get_export, get_link, get_lesson],
         **kwargs,
     )
 
@@ -135,54 +117,48 @@ def read_handle(value: object) -> str:
     return trace_id if isinstance(trace_id, str) else ""
 
 
+@in_words
 def answer_view(store: TraceStore, payload: object) -> str:
     """View JSON of the steps asked for, or ``{"error": sentence}``."""
-    try:
-        request = _read(payload)
-        if request.start == 0 and request.trace_id in store.library:
-            return store.library.once(request.trace_id, _whole_view)
-        trace, is_done = store.get(request.trace_id)
-    except ExplorerError as error:
-        return _error(error)
-    return _json(view_payload(trace, request.start, is_done=is_done, trace_id=request.trace_id))
+    request = _read_view(payload)
+    if request.start == 0 and request.trace_id in store.library:
+        return store.library.once(request.trace_id, _whole_view)
+    trace, is_done = store.get(request.trace_id)
+    return to_text(view_payload(trace, request.start, is_done=is_done, trace_id=request.trace_id))
 
 
-def answer_trace(store: TraceStore, payload: object) -> str:
-    """``{"name": file name, "trace": the whole trace file as text}``, or ``{"error": sentence}``."""
-    try:
-        request = _read(payload)
-        trace, _ = store.get(request.trace_id)
-    except ExplorerError as error:
-        return _error(error)
-    name = request.trace_id if request.trace_id in store.library else f"trace-{trace.method}"
-    return json.dumps({"name": f"{name}.json", "trace": to_json(trace)}, ensure_ascii=False)
-
-
+@in_words
 def answer_insight(store: TraceStore, payload: object) -> str:
     """What explorer.views.insights says, for ``{"insight": one of INSIGHTS, "ids": [trace ids], "step": number}``.
 
     The insight "comparable" is what explorer.ui.comparable says of the first id, the others being the asker's own
     runs. ``step`` may be left out where the answer is not about one. Mistakes are answered by ``{"error": sentence}``.
     """
-    try:
-        request = _read_insight(payload)
-        if request.kind == COMPARABLE:
-            return _json(encode(comparable_runs(store, request.trace_ids[0], request.trace_ids[1:])))
-        traces = [store.get(trace_id)[0] for trace_id in request.trace_ids]
-        return _json(INSIGHTS[request.kind][2](traces, request.step))
-    except ExplorerError as error:
-        return _error(error)
+    request = _read_insight(payload)
+    if request.kind == COMPARABLE:
+        return to_text(encode(comparable_runs(store, request.trace_ids[0], request.trace_ids[1:])))
+    traces = [store.get(trace_id)[0] for trace_id in request.trace_ids]
+    return to_text(INSIGHTS[request.kind][2](traces, request.step))
 
 
-def _read(payload: object) -> ViewRequest:
+@in_words
+def answer_lesson(store: TraceStore, payload: object) -> str:
+    """A stop of a lesson, as explorer.views.lessons describes it, for ``{"lesson": number, "stop": number}`` from 0."""
+    raw = read_object(payload)
+    place = read_number(raw.get("lesson"), "lesson"), read_number(raw.get("stop"), "stop")
+    equal = {item.name: item.output_equal for item in store.library}
+    return to_text(stop_view(Recordings(equal, store.library.trace), *place))
+
+
+def _read_view(payload: object) -> ViewRequest:
     """The request in a payload of unknown make; raises TraceError for anything but ``{"id": text, "from": number}``."""
-    raw = _read_object(payload)
-    return ViewRequest(_trace_id(raw.get("id")), _number(raw.get("from", 0), "from"))
+    raw = read_object(payload)
+    return ViewRequest(read_id(raw.get("id")), read_number(raw.get("from", 0), "from"))
 
 
 def _read_insight(payload: object) -> InsightRequest:
     """The same for what ``answer_insight`` describes."""
-    raw = _read_object(payload)
+    raw = read_object(payload)
     kind, ids = raw.get("insight"), raw.get("ids")
     if not isinstance(kind, str) or kind not in (*INSIGHTS, COMPARABLE):
         raise TraceError(f"a request's insight is one of {', '.join((*INSIGHTS, COMPARABLE))}")
@@ -190,40 +166,8 @@ def _read_insight(payload: object) -> InsightRequest:
     if not isinstance(ids, list) or not least <= len(ids) <= most:
         count = str(least) if least == most else f"{least} to {most}"
         raise TraceError(f"a request's ids is a list; {kind} is about {count} of them")
-    return InsightRequest(kind, [_trace_id(trace_id) for trace_id in ids], _number(raw.get("step", 0), "step"))
-
-
-def _read_object(payload: object) -> dict[str, Any]:
-    if not isinstance(payload, str) or len(payload) > MAX_PAYLOAD_CHARS:
-        raise TraceError(f"a request is JSON text of at most {MAX_PAYLOAD_CHARS} characters")
-    try:
-        raw = json.loads(payload)
-    except (ValueError, RecursionError) as error:
-        raise TraceError("a request is JSON text") from error
-    if not isinstance(raw, dict):
-        raise TraceError("a request is a JSON object")
-    return raw
-
-
-def _trace_id(raw: object) -> str:
-    if not isinstance(raw, str) or not 0 < len(raw) <= MAX_ID_CHARS:
-        raise TraceError("a request needs the id of a trace")
-    return raw
-
-
-def _number(raw: object, name: str) -> int:
-    if isinstance(raw, bool) or not isinstance(raw, int) or raw < 0:
-        raise TraceError(f"a request's {name} is a whole number, 0 or more")
-    return raw
+    return InsightRequest(kind, [read_id(trace_id) for trace_id in ids], read_number(raw.get("step", 0), "step"))
 
 
 def _whole_view(trace: Trace, name: str) -> str:
-    return _json(view_payload(trace, trace_id=name))
-
-
-def _json(view: dict[str, Any]) -> str:
-    return json.dumps(view, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def _error(error: ExplorerError) -> str:
-    return json.dumps({"error": str(error)}, ensure_ascii=False)
+    return to_text(view_payload(trace, trace_id=name))

@@ -4,12 +4,15 @@ Every answer is a dataclass of a module below, by its field names, numbers round
 ``vocab`` with the labels of its tokens ({id: [label, kind]}, as in view JSON; token ids stand in fields whose names end
 in token, tokens or tops). Nodes are numbered as in view JSON: rows, ghosts, the target's own token.
 
-``step_insight``  {"step", "micro": [MicroStep], "panel": a panel with its "kind" | null, "cuts": StepCuts}
+``step_insight``  {"step", "micro": [MicroStep], "quiz": Quiz | null, "panel": a panel with its "kind" | null,
+                  "cuts": StepCuts}
 ``run_insight``   {"speed": sentence, "misses": Misses, "budgets": Budgets, "calibration": [Calibration]}
 ``race_insight``  Race                          runs of one prompt
 ``diff_insight``  TraceDiff, "shared": [[step, step]], pairs that begin at the same place of the same text, and "texts":
                  both runs' {"tokens", "passes": how many passes had been made when each was there}
 ``compare_insight``  Comparison and "other": the second run's step as in view JSON, which the viewer does not have
+``replay_payload``  view JSON of a whole run and "insights": {"steps": [of each step], "run", "race"}, all without
+                    vocabularies of their own: their labels are in that of the view
 """
 
 from __future__ import annotations
@@ -25,19 +28,20 @@ from explorer.errors import TraceError
 from explorer.microsteps import micro_steps
 from explorer.misses import misses
 from explorer.panels.registry import panel_of
+from explorer.quiz import quiz_of
 from explorer.race import race, speed_sentence
 from explorer.timeline import num_passes
 from explorer.trace import Trace
 from explorer.trace_check import used_ids
 from explorer.trace_diff import diff_traces
-from explorer.views.viewer import labels, view_step
+from explorer.views.viewer import labels, view_payload, view_step
 
 SIGNIFICANT_DIGITS = 5
 TOKEN_ENDINGS = ("token", "tokens", "tops")
 
 
 def step_insight(trace: Trace, index: int) -> dict[str, Any]:
-    """One step: its moments, its method's panel, its cuts. Raises TraceError for a step that is not there."""
+    """One step: its moments, its quiz, its method's panel, its cuts. Raises TraceError for a step that is not there."""
     if not 0 <= index < len(trace.steps):
         raise TraceError(f"there is no step {index}: this run has {len(trace.steps)}")
     step = trace.steps[index]
@@ -45,6 +49,7 @@ def step_insight(trace: Trace, index: int) -> dict[str, Any]:
     parts = {
         "step": index,
         "micro": micro_steps(trace, step),
+        "quiz": quiz_of(trace, step),
         "panel": None if panel is None else {"kind": panel.kind} | encode(panel),
         "cuts": step_cuts(trace, step),
     }
@@ -79,6 +84,16 @@ def compare_insight(first: Trace, step: int, second: Trace) -> dict[str, Any]:
     found = compare_at(first, step, second)
     other = second.steps[found.sides[1].step]
     return _answer(encode(found) | {"other": view_step(second, other)}, [first, second], used_ids(other))
+
+
+def replay_payload(trace: Trace) -> dict[str, Any]:
+    """All that the viewer can ask about one run, for a page that answers from what lies in it."""
+    view = view_payload(trace)
+    steps = [step_insight(trace, step.index) for step in trace.steps]
+    run, duel = run_insight(trace), race_insight([trace])
+    for answer in (*steps, run, duel):
+        view["vocab"] |= answer.pop("vocab")
+    return view | {"insights": {"steps": steps, "run": run, "race": duel}}
 
 
 def _answer(parts: dict[str, Any], traces: Sequence[Trace], more_ids: Iterable[int] = ()) -> dict[str, Any]:

@@ -19,7 +19,7 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-LOCAL_SCHEMES = ("data", "blob", "about")
+LOCAL_SCHEMES = ("data", "blob", "about", "file")
 
 
 @pytest.fixture(scope="session")

@@ -97,6 +97,25 @@ def test_the_query_restores_trace_and_step_and_the_address_follows(
     expect(page).to_have_url(re.compile(r"trace=medusa-chat&step=0"))
 
 
+def test_presenter_mode_shows_the_viewer_alone_and_stays_in_the_address(
+    slow: AppServer, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{slow.url}?trace=medusa-chat&step=3&present=1")
+    wait_for_trace(page)
+    expect(page.locator(".dtx.is-presenting")).to_be_visible()
+    expect(page.locator(".dtx-transport")).to_contain_text("step 4 / 5")
+    for part in ("#top", "#form", "#status", "#files", "#summary"):
+        expect(page.locator(part)).to_be_hidden()
+    page.wait_for_function("document.querySelector('.dtx').getBoundingClientRect().width === innerWidth")
+    assert page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") == [1280, 720]
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".dtx-caption b")).to_have_text("Start. ")
+    assert "present=1" in page.url
+    page.keyboard.press("p")
+    expect(page.locator("#form")).to_be_visible()
+    assert "present" not in page.url
+
+
 def test_an_unknown_trace_in_the_address_is_a_message(slow: AppServer, open_page: Callable[..., Page]) -> None:
     page = open_page(f"{slow.url}?trace=../../etc/passwd")
     say(page, re.compile("There is no recorded trace"))
@@ -118,7 +137,9 @@ def test_another_recording_and_the_keys(slow: AppServer, open_page: Callable[...
     expect(page.locator(".dtx-transport")).to_contain_text("step 1 / 5")
 
 
-def test_a_drafter_is_picked_among_what_is_offered(generous: AppServer, open_page: Callable[..., Page]) -> None:
+def test_target_and_drafter_are_picked_among_what_is_offered(
+    generous: AppServer, open_page: Callable[..., Page]
+) -> None:
     page = open_page(generous.url)
     wait_for_trace(page)
     page.get_by_text("Settings", exact=True).click()
@@ -127,6 +148,12 @@ def test_a_drafter_is_picked_among_what_is_offered(generous: AppServer, open_pag
     page.get_by_role("option", name="eagle_nobias").click()
     page.locator("#run").click()
     say(page, re.compile(r"^Done: EAGLE-2 .* does not seem to belong to this target"), timeout=180_000)
+    page.locator("#target input").click()
+    page.get_by_role("option", name="Other target").click()
+    expect(page.locator("#drafter input")).to_have_value("medusa_b")  # the one method that drafts there
+    expect(page.locator(".method-settings:visible")).to_have_count(1)
+    page.locator("#run").click()
+    say(page, re.compile(r"^Done: Medusa on base_b"), timeout=180_000)
 
 
 def test_a_real_run_streams_and_ends(real: AppServer, open_page: Callable[..., Page]) -> None:
@@ -141,7 +168,7 @@ def test_a_real_run_streams_and_ends(real: AppServer, open_page: Callable[..., P
     expect(page.locator("#summary .js-plotly-plot")).to_be_visible()
     assert "trace=" not in page.url, "a visitor's own run has no public address"
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download this trace").click()
+        page.locator("#takeaway button[data-kind=trace]").click()
     trace = from_json(Path(download.value.path()).read_text(encoding="utf-8"))
     check_trace(trace)
     assert trace.prompt.text == "Count the red cats"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from explorer import __main__ as command_line
 from explorer.trace import write_trace
+from explorer.views.insights import run_insight, step_insight
 from tests.support.traces import make_trace
 
 pytestmark = pytest.mark.browser
@@ -72,6 +74,20 @@ def test_controls_and_address_agree(replay: Page) -> None:
     expect(count).to_have_text("step 6 / 6")
 
 
+def test_what_is_said_beside_the_steps_lies_in_the_page(replay: Page) -> None:
+    ask = "([kind, ids, step]) => replayViewer && insightInPage(kind, ids ?? [replay.id], step)"
+    for step in TRACE.steps:
+        answer = replay.evaluate(ask, ["step", None, step.index])
+        assert answer["step"] == step.index
+        assert answer["micro"] == json.loads(json.dumps(step_insight(TRACE, step.index)["micro"]))
+    assert replay.evaluate(ask, ["run", None, 0])["misses"]["num_steps"] == run_insight(TRACE)["misses"]["num_steps"]
+    assert len(replay.evaluate(ask, ["race", None, 0])["lanes"]) == 2
+    assert replay.evaluate(ask, ["race", ["", "another"], 0]) is None
+    tops = json.dumps(step_insight(TRACE, 0)["vocab"])
+    known = replay.evaluate("[...replayViewer.store.vocab.keys()]")
+    assert set(json.loads(tops)) <= set(known)
+
+
 def test_hostile_tokens_are_text_in_both_schemes(replay: Page) -> None:
     replay.keyboard.press("g")
     surface = "(part) => getComputedStyle(document.querySelector(part)).backgroundColor"
@@ -84,3 +100,17 @@ def test_hostile_tokens_are_text_in_both_schemes(replay: Page) -> None:
         assert replay.evaluate("window.__x") is None
         assert replay.locator("img, .dtx script").count() == 0
         replay.locator("#scheme").click()
+
+
+def test_the_address_asks_for_presenter_mode(replay: Page) -> None:
+    replay.evaluate("location.hash = '#step=4&present'")
+    expect(replay.locator(".dtx-stepcount")).to_have_text("step 5 / 6")
+    expect(replay.locator(".dtx.is-presenting")).to_be_visible()
+    expect(replay.locator("h1")).to_be_hidden()
+    assert replay.evaluate("location.hash") == "#step=4&present"
+    assert replay.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") == [
+        1280,
+        720,
+    ]
+    replay.keyboard.press("p")
+    assert replay.evaluate("location.hash") == "#step=4"

@@ -166,7 +166,7 @@ def test_one_tab_may_not_fill_the_line(served: Served) -> None:
 @pytest.mark.parametrize(
     "payload", [None, 7, "", "{", "[]", "{}", '{"id": "../../etc/passwd"}', '{"id": 1e999}', "[" * 5000, {"a": [1]}]
 )
-@pytest.mark.parametrize("function", ["get_view", "get_trace", "get_insight"])
+@pytest.mark.parametrize("function", ["get_view", "get_export", "get_link", "get_insight"])
 def test_server_functions_answer_hostile_json_with_a_sentence(served: Served, function: str, payload: object) -> None:
     answer = Visitor(served.url, TARGET).ask(function, payload)
     assert answer.status_code == 200

@@ -33,7 +33,8 @@ def runner() -> Runner:
 def run(runner: Runner, method: str = "eagle2", **changes: Any) -> Trace:
     drafter = str(FOLDER / "eagle_bias") if method == "eagle2" else None
     given: dict[str, Any] = {"prompt": "Count the red cats", "max_new_tokens": 16, "ignore_stop": True}
-    request = RunRequest(method, target=str(FOLDER / "base_a"), drafter=drafter, **(given | changes))
+    given |= {"target": str(FOLDER / "base_a"), "drafter": drafter}
+    request = RunRequest(method, **(given | changes))
     return next(event.trace for event in runner.run(request) if isinstance(event, Finished))
 
 

@@ -13,13 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from explorer.ui.store import Library, TraceStore
-from explorer.ui.viewer_component import INSIGHTS, answer_insight, answer_trace, answer_view, read_handle
+from explorer.ui.takeaway import answer_export
+from explorer.ui.viewer_component import INSIGHTS, answer_insight, answer_view, read_handle
 from tests.faults.hostile import damaged
 from tests.support.page import make_recordings
 from tests.support.traces import make_trace
 
 FUZZ = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], max_examples=150)
-ANSWERS: list[Callable[[TraceStore, object], str]] = [answer_view, answer_trace, answer_insight]
+ANSWERS: list[Callable[[TraceStore, object], str]] = [answer_view, answer_export, answer_insight]
 
 OPENED: list[str] = []  # files that Python opened, filled while it is not None
 _is_listening = [False]
@@ -59,6 +60,7 @@ def payloads(known: list[str]) -> st.SearchStrategy[object]:
             "insight": kinds,
             "ids": st.lists(ids, max_size=8) | ids,
             "step": numbers,
+            "kind": st.sampled_from(["trace", "nothing", "", None, 3, ["svg"]]),
         },
     )
     text = request.map(lambda value: json.dumps(value))

@@ -21,7 +21,8 @@ from explorer.export.svg import step_svg
 from explorer.trace import Trace, from_json, read_trace, to_json
 from explorer.ui.opening import open_upload
 from explorer.ui.store import Library, TraceStore
-from explorer.ui.viewer_component import INSIGHTS, answer_insight, answer_trace, answer_view
+from explorer.ui.takeaway import answer_export
+from explorer.ui.viewer_component import INSIGHTS, answer_insight, answer_view
 from explorer.views.charts import summary_figure
 from explorer.views.theme import LIGHT
 from tests.faults.hostile import damaged, misfilled
@@ -40,7 +41,8 @@ def show_everywhere(trace: Trace) -> None:
     store = TraceStore(Library(Path("/nowhere")), 4)
     run_id = store.open(trace, is_done=True)
     other = store.open(make_trace("eagle2", 2, 5), is_done=True)
-    answers = [answer_view(store, json.dumps({"id": run_id})), answer_trace(store, json.dumps({"id": run_id}))]
+    answers = [answer_view(store, json.dumps({"id": run_id}))]
+    answers += [answer_export(store, json.dumps({"id": run_id, "kind": kind})) for kind in ("trace", "html")]
     for kind, (least, _, _) in INSIGHTS.items():
         for step in range(max(len(trace.steps), 1) if kind in ("step", "compare") else 1):
             payload = {"insight": kind, "ids": [run_id, other][:least], "step": step}

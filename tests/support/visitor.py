@@ -95,8 +95,8 @@ class Visitor:
 
     def trace(self, trace_id: str) -> dict[str, Any]:
         """The whole trace as the page would download it."""
-        answer = json.loads(self.ask("get_trace", json.dumps({"id": trace_id})).json())
-        return dict(json.loads(answer["trace"]))
+        answer = json.loads(self.ask("get_export", json.dumps({"id": trace_id, "kind": "trace"})).json())
+        return dict(json.loads(answer["text"]))
 
     def _values(self, prompt: object, method: object, changes: dict[str, object]) -> list[object]:
         values: dict[str, object] = dict.fromkeys(COMMON)

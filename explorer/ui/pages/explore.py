@@ -12,25 +12,21 @@ import gradio as gr
 
 from explorer.config import repo_path
 from explorer.errors import SettingError
-from explorer.ui import costs, handlers, opening, racing
-from explorer.ui.context import Context
+from explorer.ui import costs, handlers, linked_form, opening, racing
+from explorer.ui.context import MAX_IN_LINE, RUNS, Context
 from explorer.ui.controls import SAMPLING, make_control, offered_methods, offered_presets, preset_value
 from explorer.ui.screen import Screen
 from explorer.ui.status import status, status_line
-from explorer.ui.viewer_component import DOWNLOAD_EVENT, recorded_handle, trace_viewer
+from explorer.ui.takeaway import takeaway_row
+from explorer.ui.viewer_component import recorded_handle, trace_viewer
 
 TITLE = "Draft Tree Explorer"
 INTRO = "A small drafter guesses a tree of tokens; the large target checks all of it in one pass."
-DEFAULT_METHOD = "eagle2"
-DEFAULT_MAX_NEW_TOKENS = 128
-# So many runs wait inside the runner, which tells each its place in the line; Gradio's own queue holds the rest.
-MAX_IN_LINE = 8
 WELCOME = "No recorded runs are here yet. Type a prompt and press Run."
 COSTS_HINT = (
     "How much more a pass over a whole tree costs than a pass over one token decides whether speculation pays. "
     "Measuring takes some seconds."
 )
-DOWNLOAD_JS = f"() => {{ document.querySelector('#viewer').dispatchEvent(new Event('{DOWNLOAD_EVENT}')); }}"
 
 # On a phone the form stands below the viewer: there the button leads to it.
 TOGGLE_JS = """() => {
@@ -81,31 +77,29 @@ def build_explore_page(context: Context) -> None:
         with gr.Column(elem_id="main"):
             first = next(iter(context.store.library), None)
             line = status_line(_first_status(context), elem_id="status")
-            viewer = trace_viewer(context.store, recorded_handle(first.name) if first else None, elem_id="viewer")
+            viewer = trace_viewer(context, recorded_handle(first.name) if first else None, elem_id="viewer")
             with gr.Row(elem_id="files"):
-                download = gr.Button("Download this trace", size="sm", min_width=80)
+                takeaway_row(elem_id="takeaway")
                 upload = gr.UploadButton("Open a trace file", file_types=[".json", ".gz"], size="sm", min_width=80)
             plot = gr.Plot(visible=False, show_label=False, elem_id="summary")
             _costs(context, form.common[2])
     screen = [viewer, line, form.run, form.stop, plot, picker, form.race]
     _wire_run(context, form, screen)
     _wire_form(context, form)
-    _wire_load(context, screen)
+    _wire_load(context, form, screen)
     opened = [
         picker.input(_bind(opening.open_recording, context), picker, screen, queue=False, **PRIVATE),
         upload.upload(_bind(opening.open_upload, context), upload, screen, **PRIVATE),
     ]
     for event in opened:
         event.then(_bind(opening.summarise, context), viewer, plot, **PRIVATE)
-    download.click(None, js=DOWNLOAD_JS, **PRIVATE)
     toggle.click(None, js=TOGGLE_JS, **PRIVATE)
 
 
 def _form(context: Context) -> Form:
     target = context.options.targets[0]
     methods, presets = offered_methods(context.forms, target), offered_presets(target)
-    names = [name for _, name in methods]
-    chosen = DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
+    chosen = context.first_method(target)
     preset = target.default_preset.get(context.options.device_type, presets[-1][1])
     method = gr.Radio(methods, value=chosen, label="Method", elem_id="method")
     first = next(iter(context.store.library), None)
@@ -141,9 +135,7 @@ def _form(context: Context) -> Form:
         preset_radio = gr.Radio(presets, value=preset, label="Tree size", elem_id="preset")
         generated, groups = _method_controls(context, chosen, preset)
         limit = context.options.max_new_tokens
-        count = gr.Slider(
-            1, limit, value=min(DEFAULT_MAX_NEW_TOKENS, limit), step=1, label="Max new tokens", elem_id="max-new-tokens"
-        )
+        count = gr.Slider(1, limit, value=context.first_count, step=1, label="Max new tokens", elem_id="max-new-tokens")
         system = gr.Textbox(label="System prompt", lines=2, max_lines=6, placeholder="none", elem_id="system")
     with gr.Accordion("Sampling", open=False, elem_id="sampling"):
         sampling = [make_control(setting, setting.default) for setting in SAMPLING]
@@ -234,6 +226,8 @@ def _wire_start(
         inputs,
         screen,
         concurrency_limit=MAX_IN_LINE,
+        concurrency_id=RUNS,
+        preprocess=False,  # as in _wire_form: what a browser sends is checked by Context.choices, in words
         **PRIVATE,
     )
     # A cancelled event counts as failed, and this fires when the run is really over: no late update can follow it.
@@ -243,25 +237,28 @@ def _wire_start(
 
 def _wire_form(context: Context, form: Form) -> None:
     _, method, target, drafter, *_ = form.common
-    private = PRIVATE | {"queue": False}
-    method.change(_bind(handlers.method_visibility, context), method, form.groups, **private)
-    outputs = [method, form.preset, drafter, *form.generated]
-    method.change(_bind(handlers.offer_drafters, context), [target, method], drafter, **private)
+    # Gradio's own check of a choice answers 500 where the choices have just changed; the handlers check in words.
+    private = PRIVATE | {"queue": False, "preprocess": False}
+    own = [drafter, *form.groups]
+    method.input(_bind(handlers.apply_method, context), [target, method], own, **private)
+    outputs = [method, form.preset, *own, *form.generated]
     for changed in (method.change, target.change):
         changed(_bind(racing.offer_rivals, context), [target, method, form.rivals], form.rivals, **private)
     target.input(_bind(handlers.apply_target, context), [target, method], outputs, **private)
     form.preset.input(_bind(handlers.apply_preset, context), [target, form.preset], form.generated, **private)
 
 
-def _wire_load(context: Context, screen: list[Any]) -> None:
-    def restore(request: gr.Request) -> Screen:
-        return opening.open_from_query(context, request)
+def _wire_load(context: Context, form: Form, screen: list[Any]) -> None:
+    def restore(request: gr.Request) -> tuple[Any, ...]:
+        shown, filled = opening.open_from_query(context, request), linked_form.fill_form(context, request)
+        return (*(shown if filled.status is None else shown._replace(status=filled.status)), *filled.controls)
 
     def summarise(request: gr.Request) -> Any:
         return opening.summary_from_query(context, request)
 
     page = gr.context.Context.root_block
-    page.load(restore, None, screen, queue=False, **PRIVATE)
+    controls = [*form.common, form.preset, *form.sampling, *form.generated, *form.groups]
+    page.load(restore, None, [*screen, *controls], queue=False, **PRIVATE)
     page.load(summarise, None, screen[4], queue=False, js=AFTER_PAINT_JS, **PRIVATE)
 
 

@@ -19,7 +19,8 @@ from tests.support.traces import make_trace
 def test_the_page_builds_with_and_without_recordings(recordings: Path, tmp_path: Path) -> None:
     for folder in (recordings, tmp_path):
         demo, _ = build_app(FakeRunner(make_trace()), AppOptions((TINY, LARGE), traces_dir=folder))
-        assert all(fn.api_visibility == "private" for fn in demo.fns.values()), "the page's plumbing is no public API"
+        public = {fn.api_name for fn in demo.fns.values() if fn.api_visibility != "private"}
+        assert public == {"trace", "methods", "recorded", "recorded_trace", "export"}, "the page's plumbing is no API"
         assert not [block for block in demo.blocks.values() if type(block).__name__ == "State"]
 
 

@@ -178,7 +178,8 @@ def test_two_visitors_never_share_an_id(context: Context) -> None:
 
 
 def test_another_target_brings_its_methods_presets_and_values(context: Context) -> None:
-    method, preset, drafter, *controls = handlers.apply_target(context, "large", "eagle2")
+    method, preset, drafter, *rest = handlers.apply_target(context, "large", "eagle2")
+    controls = rest[num_groups(context) :]
     offered = [name for _, name in method["choices"]]
     assert {"autoregressive", "medusa", "eagle2", "lookahead"} <= set(offered)
     assert "eagle1" not in offered, "the large target has no drafter for it"
@@ -187,18 +188,30 @@ def test_another_target_brings_its_methods_presets_and_values(context: Context) 
     assert [name for _, name in preset["choices"]] == ["paper"]
     values = dict(zip([item.name for item in context.fields], [update["value"] for update in controls], strict=True))
     assert (values["eagle2.total_tokens"], values["eagle2.depth"], values["eagle2.top_k"]) == (60, 5, 10)
-    method, _, drafter, *_ = handlers.apply_target(context, "tiny", "medusa")
+    method, _, drafter, *rest = handlers.apply_target(context, "tiny", "medusa")
+    assert [update["visible"] for update in rest[: num_groups(context)]].count(True) == 1
     assert method["value"] == "eagle2", "the tiny target has no Medusa heads"
     assert drafter["choices"] == ["/nowhere/eagle"], "the drafters of the method that takes its place"
 
 
+def num_groups(context: Context) -> int:
+    return sum(bool(form.settings) for form in context.forms)
+
+
 def test_the_drafters_follow_target_and_method(context: Context) -> None:
-    update = handlers.offer_drafters(context, "large", "eagle2")
+    update = handlers.apply_method(context, "large", "eagle2")[0]
     assert (update["choices"], update["value"], update["visible"]) == (["someone/eagle"], "someone/eagle", True)
-    update = handlers.offer_drafters(context, "tiny", "autoregressive")
+    update = handlers.apply_method(context, "tiny", "autoregressive")[0]
     assert (update["choices"], update["value"], update["visible"]) == ([], None, False)
-    assert handlers.offer_drafters(context, "nonsense", "eagle2") == KEEP
-    assert handlers.offer_drafters(context, "tiny", ["eagle2"])["visible"] is False
+
+
+@pytest.mark.parametrize(
+    ("target", "method"),
+    [("nonsense", "eagle2"), ("tiny", "medusa"), ("tiny", ["eagle2"]), (None, None), ({}, 7)],
+    ids=["unknown target", "a method of the target before", "list", "nothing", "other types"],
+)
+def test_a_method_that_is_not_offered_changes_nothing(context: Context, target: object, method: object) -> None:
+    assert handlers.apply_method(context, target, method) == [KEEP] * (1 + num_groups(context))
 
 
 def test_a_preset_sets_the_generated_controls(context: Context) -> None:
@@ -206,12 +219,12 @@ def test_a_preset_sets_the_generated_controls(context: Context) -> None:
     small = dict(zip(names, handlers.apply_preset(context, "tiny", "small"), strict=True))
     assert small["eagle2.total_tokens"]["value"] == 8
     assert handlers.apply_preset(context, "tiny", "nonsense") == [KEEP] * len(names)
-    assert handlers.apply_target(context, "nonsense", "eagle2") == [KEEP] * (3 + len(names))
+    assert handlers.apply_target(context, "nonsense", "eagle2") == [KEEP] * (3 + num_groups(context) + len(names))
 
 
 def test_only_the_chosen_methods_controls_are_visible(context: Context) -> None:
     with_settings = [form.name for form in context.forms if form.settings]
-    updates = handlers.method_visibility(context, "medusa")
+    updates = handlers.apply_method(context, "large", "medusa")[1:]
     assert [name for name, update in zip(with_settings, updates, strict=True) if update["visible"]] == ["medusa"]
 
 

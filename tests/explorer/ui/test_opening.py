@@ -84,7 +84,9 @@ def test_an_uploaded_trace_is_shown(context: Context, tmp_path: Path, is_packed:
 @pytest.mark.parametrize(
     "data",
     [b"", b"hello", b"{}", b'{"schema": "draft-tree-trace", "schema_version": 99}', b"\x1f\x8bbroken", b"\xff\xfe",
-     gzip.compress(b"[" * 40_000_000)],
+     gzip.compress(b"[" * 40_000_000), gzip.compress(b"") * 100_000, b"[" * 8_000_000,
+     b'{"schema": ' + b"9" * 100_000 + b"}", json.dumps({"schema": "\u202e" + "x" * 1_000_000}).encode(),
+     b'{"schema": "draft-tree-trace", "schema_version": ' + b"[" * 900 + b"]" * 900 + b"}"],
 )  # fmt: skip
 def test_a_broken_upload_is_one_sentence(context: Context, tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "t.json"
@@ -92,4 +94,59 @@ def test_a_broken_upload_is_one_sentence(context: Context, tmp_path: Path, data:
     screen = opening.open_upload(context, str(path))
     assert said(screen)["kind"] == "error"
     assert said(screen)["text"].startswith("This file cannot be shown: ")
+    assert len(said(screen)["text"]) < 400
+    assert "\u202e" not in said(screen)["text"]
     assert screen.viewer == KEEP
+
+
+def with_change(path: str, value: object) -> bytes:
+    raw = json.loads(to_json(make_trace("eagle2", 3, 8)))
+    *folders, name = path.split(".")
+    place = raw
+    for folder in folders:
+        place = place[int(folder) if folder.isdigit() else folder]
+    place[name] = value
+    return json.dumps(raw).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        ("method", "m" * 100_000, "trace.method: a name has at most 200 characters"),
+        ("target.device_name", "m" * 201, "trace.target.device_name: a name has at most 200 characters"),
+        ("settings", {"k" * 201: 1}, "trace.settings: a name has at most"),
+        ("settings", {str(i): i for i in range(101)}, "trace.settings: at most 100 settings"),
+        ("settings", {"tree": "x" * 100_000}, "trace.settings.tree: a name has at most"),
+        ("steps.1.ms.verify", 1e308, "a measurement is 0 or from 1e-09 to 1e+12"),
+        ("steps.1.ms.draft", [1e-320], "a measurement is 0 or from"),
+        ("prefill_ms.target", -1.0, "a measurement is 0 or from"),
+        ("baseline.tokens_per_second", 1e300, "trace.baseline.tokens_per_second: a measurement"),
+        ("baseline.ms_per_token", [1.0] * 70_000, "at most 65536 tokens are read, found 70000"),
+        ("stats.acceptance_histogram", [1] * 5000, "at most 4097 lengths are read, found 5000"),
+        ("stats.acceptance_by_depth", [1.0] * 5000, "at most 4096 depths are read"),
+        ("stats.speedup", 1e308, "trace.stats.speedup: a measurement"),
+    ],
+)
+def test_a_file_that_would_stall_the_page_is_refused(
+    context: Context, tmp_path: Path, path: str, value: object, told: str
+) -> None:
+    file = tmp_path / "t.json"
+    file.write_bytes(with_change(path, value))
+    screen = opening.open_upload(context, str(file))
+    assert told in said(screen)["text"]
+    assert len(said(screen)["text"]) < 400
+
+
+def test_a_long_but_possible_name_leaves_the_status_line_readable(context: Context, tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.write_bytes(with_change("target.name", "\u202e" + "n" * 199))
+    told = said(opening.open_upload(context, str(file)))
+    assert told["kind"] == "done"
+    assert len(told["text"]) < 400
+    assert "\u202e" not in told["text"]
+
+
+def test_a_mark_before_the_text_does_no_harm(context: Context, tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.write_bytes(b"\xef\xbb\xbf" + to_json(make_trace("eagle2", 3, 8)).encode())
+    assert said(opening.open_upload(context, str(file)))["kind"] == "done"

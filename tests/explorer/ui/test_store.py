@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from explorer.errors import TraceError
-from explorer.runner_events import Stepped
+from explorer.runner_events import RunRequest, Stepped
 from explorer.trace import Label, from_json, to_json
 from explorer.trace_check import check_trace
 from explorer.ui.store import Library, TraceStore, memory_of
@@ -93,6 +93,19 @@ def test_the_least_recently_used_run_is_forgotten() -> None:
     store.finish(second, make_trace(steps=1))
     with pytest.raises(TraceError):
         store.get(second)
+
+
+def test_what_was_asked_for_stays_with_the_run() -> None:
+    store, asked = TraceStore(EMPTY, 4), RunRequest("eagle2", prompt="p", system="s")
+    trace = make_trace("eagle2", 2, 6)
+    run_id = store.open(trace, request=asked)
+    store.cancel(run_id)
+    assert store.request(run_id) is asked
+    run_id = store.open(trace, request=asked)
+    store.finish(run_id, trace)
+    assert store.request(run_id) is asked
+    assert store.request(store.open(trace, is_done=True)) is None
+    assert store.request("nobody") is None
 
 
 def test_the_bytes_of_all_runs_are_bounded_and_the_newest_always_stays() -> None:

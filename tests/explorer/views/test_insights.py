@@ -17,7 +17,15 @@ from explorer.moments import MicroStep
 from explorer.race import Race
 from explorer.side_by_side import METHOD_LABELS
 from explorer.trace_diff import TraceDiff
-from explorer.views.insights import compare_insight, diff_insight, race_insight, run_insight, step_insight
+from explorer.views.insights import (
+    compare_insight,
+    diff_insight,
+    race_insight,
+    replay_payload,
+    run_insight,
+    step_insight,
+)
+from explorer.views.viewer import view_payload
 from tests.support.recorded import RECORDED, recorded
 from tests.support.traces import make_trace
 
@@ -40,7 +48,8 @@ def test_a_step_is_small_and_holds_its_moments(name: str) -> None:
         assert len(text_of(answer)) < MAX_STEP_CHARS
         assert answer["step"] == step.index
         assert [set(moment) for moment in answer["micro"]] == [names(MicroStep)] * len(micro_steps(trace, step))
-        assert answer["panel"]["kind"] == ("medusa" if trace.method == "medusa" else "eagle")
+        if step.num_drafted:
+            assert answer["panel"]["kind"] == ("eagle" if trace.method == "eagle2" else trace.method)
         assert set(answer["cuts"]) == names(StepCuts)
 
 
@@ -113,3 +122,33 @@ def test_a_step_that_is_not_there_is_refused_in_words() -> None:
     for index in (-1, 3):
         with pytest.raises(TraceError, match=f"there is no step {index}: this run has 3"):
             step_insight(trace, index)
+
+
+def without_vocab(answer: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in answer.items() if name != "vocab"}
+
+
+@pytest.mark.parametrize("method", ["eagle2", "medusa"])
+def test_a_replay_holds_every_answer_about_its_run_and_each_label_once(method: str) -> None:
+    trace = make_trace(method, 5, 12, hostile=True)
+    replay = replay_payload(trace)
+    answers = [step_insight(trace, step.index) for step in trace.steps]
+    assert replay["insights"] == {
+        "steps": [without_vocab(answer) for answer in answers],
+        "run": without_vocab(run_insight(trace)),
+        "race": without_vocab(race_insight([trace])),
+    }
+    view = view_payload(trace)
+    assert {name: replay[name] for name in view if name != "vocab"} == without_vocab(view)
+    for answer in (view, *answers, run_insight(trace)):
+        assert answer["vocab"].items() <= replay["vocab"].items()
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_replay_of_a_recorded_run_stays_small(name: str) -> None:
+    trace = recorded(name)
+    assert len(text_of(replay_payload(trace))) < 30_000 * len(trace.steps)
+
+
+def test_a_run_that_ended_with_its_first_token_has_a_replay() -> None:
+    assert replay_payload(make_trace(steps=0))["insights"]["steps"] == []
