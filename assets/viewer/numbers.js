@@ -13,7 +13,7 @@ function createNumbers(store, tabs) {
     const settings = Object.entries(head.settings).map(([name, value]) => name + " " + value);
     const [rule, meaning] = head.rule;
     const rest = [head.target.name, ...settings, rule, head.target.dtype + " on " + head.target.device];
-    fill(title, el("strong", {}, METHOD_NAMES[head.method] || head.method), el("span", { title: rule + ": " + meaning }, rest.join("  \u00b7  ")));
+    fill(title, el("strong", {}, METHOD_NAMES[head.method] || head.method), el("span", { title: rest.join(" \u00b7 ") + "\n" + rule + ": " + meaning }, rest.join("  \u00b7  ")));
     fill(list, ...store.facts.map((fact) => el("li", { class: "dtx-fact is-" + fact.tone, title: fact.help, "data-fact": fact.name },
       el("b", {}, fact.value), el("span", {}, fact.label), el("small", {}, fact.note))));
   }

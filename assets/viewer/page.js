@@ -73,7 +73,7 @@ async function copyLink() {
   address.hash = "";
   try {
     await navigator.clipboard.writeText(address.href);
-  } catch (error) { // no clipboard without https, or none that may be written
+  } catch (error) { // no clipboard on an unencrypted page, or none that may be written
     window.prompt("Copy this link:", address.href);
     return "";
   }
