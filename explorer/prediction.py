@@ -149,7 +149,7 @@ def read_profile(folder: Path) -> Profile | None:
         return None
     try:
         return decode(Profile, json.loads(path.read_text(encoding="utf-8")), PROFILE_FILE)
-    except (OSError, ValueError, ExplorerError) as error:
+    except (OSError, ValueError, RecursionError, ExplorerError) as error:
         raise CheckpointError(f"{path} is no acceptance profile: {error}") from error
 
 

@@ -2,32 +2,36 @@
 
 const TOP_LABEL_CELLS = 16, BYTE_CELLS = 23;
 
-function createCard(store) {
+function createCard(store, moments) {
   const body = el("div", { class: "dtx-cardbody" });
   const section = el("section", { class: "dtx-card", "aria-label": "Node details" }, body);
 
   function draw() {
     const step = store.step();
     if (!step) { fill(body); return; }
-    const model = modelOf(step), active = store.active();
-    const node = active === null || active >= model.count ? model.own : active;
-    const state = model.state[node], text = store.label(model.token[node]);
+    const model = modelOf(step), active = store.active(), board = moments.board();
+    const isThere = active !== null && active < model.count && (!board || board.states[active]);
+    const node = isThere ? active : board ? moments.subject(board) : model.own;
+    const state = board ? board.states[node] : model.state[node], text = store.label(model.token[node]);
+    const isTold = moments.isTold(board, node);
     const chip = el("p", { class: "dtx-chip is-" + state }, (GLYPHS[state] ? GLYPHS[state] + " " : "") + STATE_NAMES[state]);
     const title = el("h3", { class: "dtx-cardtitle", title: shorten(text, 300) }, el("bdi", {}, ...spanParts(shorten(text, 24))));
     fill(body, el("div", { class: "dtx-cardhead" }, title, chip),
-      el("p", { class: "dtx-reason" }, reasonOf(step, node), el("span", {}, attentionOf(step, node))),
-      drawNumbers(step, model, node), drawTop(step, model, node), drawResidual(step, model, node), drawLong(text));
+      el("p", { class: "dtx-reason" }, isTold ? reasonOf(step, node) : "", el("span", {}, !board || board.isFlat ? attentionOf(step, node) : "")),
+      drawNumbers(step, model, node, isTold), isTold ? drawTop(step, model, node) : null,
+      isTold ? drawResidual(step, model, node) : null, drawLong(text));
   }
 
-  function drawNumbers(step, model, node) {
+  // Before its verdict a node shows only what the drafter knew.
+  function drawNumbers(step, model, node, isTold) {
     const list = el("dl", { class: "dtx-numbers" });
     const add = (name, ...value) => list.append(el("div", {}, el("dt", {}, name), el("dd", {}, ...value)));
     if (model.q[node] !== null) add("draft prob", bar(model.q[node], "draft"), percent(model.q[node]));
-    if (model.p[node] !== null) {
+    if (model.p[node] !== null && isTold) {
       const rank = model.rank[node] === null ? "" : ", rank " + (model.rank[node] + 1);
       add("target prob", bar(model.p[node], "target"), percent(model.p[node]) + rank);
     }
-    if (step.draws[node]) drawTest(add, step.draws[node]);
+    if (step.draws[node] && isTold) drawTest(add, step.draws[node]);
     if (model.score[node] !== null && node && model.q[node] !== null) {
       add("path score", percent(Math.exp(model.score[node])), fine("ln " + model.score[node].toFixed(2)));
     }

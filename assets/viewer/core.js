@@ -1,6 +1,6 @@
 // The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?, recorded?, others?, view?},
 // load(from) -> Promise of view JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback),
-// emit(name, data), isAlone?: it has one run}; the viewer asks only for steps that it does not have.
+// emit(name, data), isAlone?: it has one run, isPresented?}; the viewer asks only for steps that it does not have.
 
 const WIDE_ICON = "M1 8l4-4v3h6V4l4 4-4 4V9H5v3z";
 
@@ -11,13 +11,20 @@ function mountViewer(adapter) {
   let isLoading = false, isStale = false, wishedStep;
 
   const actions = {
-    togglePlay: () => store.set({ playing: !store.playing }),
+    togglePlay: () => { if (moments.isAsking()) moments.reveal(); else store.set({ playing: !store.playing }); },
     toggleOrder: () => store.set({ order: store.order === "tree" ? "engine" : "tree" }),
     toggleGhosts: () => store.set({ ghosts: !store.ghosts }),
     toggleFold: () => store.set({ fold: !tree.isFolding(), unfolded: new Set() }),
+    hasLessons: Boolean(adapter.lesson),
+    toggleLessons: () => lessons.toggle(),
+    moveLesson: (by) => lessons.move(by),
     toggleHelp: () => { keys.sheet.hidden = !keys.sheet.hidden; },
     toggleFull: () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen().catch(() => {})),
-    escape: () => { keys.sheet.hidden = true; store.set({ pin: null, hover: null, lit: null, column: null }); },
+    escape,
+    toggleSlow: () => store.set({ slow: !store.slow }),
+    togglePresent: () => store.set({ present: !store.present }),
+    endQuiz: () => store.set({ quiz: null }),
+    quiz: () => { if (moments.isAsking()) moments.reveal(); else moments.ask(moments.told() ? store.at + 1 : store.at); },
     isInTree: () => tree.hasFocus(),
     moveFocus: (direction) => tree.moveFocus(direction),
     pressSpace: () => (views.shown().press || actions.togglePlay)(),
@@ -25,15 +32,17 @@ function mountViewer(adapter) {
   };
   const insights = createInsights(adapter, store);
   const chooser = createChooser(store, insights, Boolean(adapter.isAlone));
-  const tree = createTree(store, () => legend.draw());
-  const legend = createLegend(store, actions.toggleGhosts, actions.toggleFold, tree.isFolding);
-  const mask = createMask(store, actions.toggleOrder);
-  const card = createCard(store);
-  const strip = createStrip(store);
-  const transport = createTransport(store, actions);
-  const keys = createKeys(store, actions);
+  const moments = createMoments(store, insights);
+  const tree = createTree(store, moments, () => legend.draw());
+  const legend = createLegend(store, moments, actions.toggleGhosts, actions.toggleFold, tree.isFolding);
+  const mask = createMask(store, moments, actions.toggleOrder);
+  const card = createCard(store, moments);
+  const strip = createStrip(store, moments);
+  const momentBar = createMomentBar(store, moments, actions);
+  const transport = createTransport(store, moments, actions);
+  const keys = createKeys(store, moments, actions);
   const cuts = createCutsPane(store, insights, tree);
-  const panes = createSwitch(store, "pane", "Beside the tree", [mask, createPanelPane(store, insights), cuts]);
+  const panes = createSwitch(store, "pane", "Beside the tree", [mask, createPanelPane(store, insights), cuts, createHistogram(store)]);
   const wide = button("dtx-tool dtx-wide", "More room for this, less for the tree (w)", () => store.set({ wide: !store.wide }), icon(WIDE_ICON));
   panes.bar.append(wide);
   const stepView = {
@@ -49,13 +58,15 @@ function mountViewer(adapter) {
       isOffered: () => !adapter.isAlone },
     { name: "diff", label: "Difference", help: "Difference: two runs aligned, gain and loss per step (5)", ...createDiff(store, insights, chooser),
       isOffered: () => !adapter.isAlone }]);
-  const numbers = createNumbers(store, views.bar);
+  const lessons = createLessons(adapter, store, root, refresh);
+  const numbers = createNumbers(store, el("div", { class: "dtx-tabs" }, lessons.opener, views.bar));
   const caption = el("p", { class: "dtx-caption" });
   const spoken = el("p", { class: "dtx-spoken", "aria-live": "polite" });
 
-  fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-body" }, numbers.element,
+  const stage = el("div", { class: "dtx-body" }, numbers.element,
     el("div", { class: "dtx-legendrow" }, legend.element, chooser.element), ...views.elements,
-    caption, transport.element, strip.element, spoken, keys.sheet));
+    caption, momentBar.element, transport.element, strip.element, spoken, keys.sheet);
+  fill(root, el("style", {}, VIEWER_CSS), el("div", { class: "dtx-layout" }, lessons.element, el("div", { class: "dtx-stage" }, stage)));
   if (adapter.scheme) root.setAttribute("data-scheme", adapter.scheme);
 
   function drawStep() {
@@ -74,9 +85,20 @@ function mountViewer(adapter) {
     chooser.draw();
     legend.element.classList.toggle("is-idle", views.shown() !== stepView);
     strip.mark();
+    strip.veil();
+    momentBar.mark();
     transport.mark();
     describe();
     strip.link();
+  }
+
+  // One thing at a time: the sheet, the selection, the quiz, the moment.
+  function escape() {
+    if (tree.hasFocus()) root.focus({ preventScroll: true });
+    if (!keys.sheet.hidden) keys.sheet.hidden = true;
+    else if (store.active() !== null || store.lit) store.set({ pin: null, hover: null, lit: null, column: null });
+    else if (store.quiz) store.set({ quiz: null });
+    else store.set({ moment: null });
   }
 
   function drawLinks() {
@@ -87,24 +109,40 @@ function mountViewer(adapter) {
     describe();
   }
 
-  // The caption tells the step, or the node under the pointer; the live region speaks steps and keyboard focus only.
+  // The caption tells the moment, the step, or the node under the pointer; the live region speaks moments, steps and
+  // keyboard focus only.
   function describe() {
-    const step = store.step(), active = store.active();
+    const step = store.step(), board = moments.board(), active = board ? store.hover : store.active();
     const own = step && views.shown().caption ? views.shown().caption() : null; // a view may have its own
-    if (own) { fill(caption, ...own); return; }
-    if (!step || store.message) { caption.textContent = step ? store.message : ""; return; }
-    if (active === null && store.column !== null) {
-      fill(caption, el("b", {}, el("bdi", {}, shorten(store.label(modelOf(step).token[store.column]), 24)), ": "), visibilityOf(step, store.column), ".");
-      return;
-    }
-    if (active === null) {
-      fill(caption, el("b", {}, "Step " + (store.at + 1) + ". "), step.captions[0], el("small", {}, timesOf(step)));
-      return;
-    }
-    const model = modelOf(step);
-    const attention = attentionOf(step, active);
-    fill(caption, el("b", {}, el("bdi", {}, shorten(store.label(model.token[active]), 24)), ": "),
-      reasonOf(step, active), attention ? " " + attention + "." : "");
+    caption.classList.toggle("is-staged", board !== null);
+    if (own) fill(caption, ...own);
+    else if (!step || store.message || moments.fault()) caption.textContent = step ? store.message || moments.fault() : "";
+    else if (moments.isAsking() || (board && active === null && store.column === null)) describeMoment(board);
+    else if (active === null && store.column !== null) describeColumn(step);
+    else if (active === null) tell("Step " + (store.at + 1) + ".", step.captions[0], timesOf(step));
+    else describeNode(step, board, active);
+  }
+
+  function describeColumn(step) {
+    fill(caption, el("b", {}, el("bdi", {}, shorten(store.label(modelOf(step).token[store.column]), 24)), ": "), visibilityOf(step, store.column), ".");
+  }
+
+  function tell(title, text, small) { fill(caption, el("b", {}, title + " "), text, small ? el("small", {}, small) : null); }
+
+  function describeMoment(board) {
+    const told = moments.told(), { ms } = board.now, { pin } = store;
+    if (moments.isAsking()) {
+      const guess = pin === null ? null : "your guess: " + shorten(store.label(modelOf(board.step).token[pin]), 24);
+      tell("Quiz.", moments.question().question, guess);
+    } else if (told && board.kind === "next") tell(told.text || "Here it is.", board.step.captions[0]);
+    else tell(titleOf(board) + ".", board.now.caption, ms === null ? null : milliseconds(ms));
+  }
+
+  function describeNode(step, board, active) {
+    const model = modelOf(step), state = board && board.states[active];
+    const isTold = moments.isTold(board, active), attention = !board || board.isFlat ? attentionOf(step, active) : "";
+    const why = isTold ? reasonOf(step, active) : (STATE_NAMES[state] || "not there yet") + ".";
+    fill(caption, el("b", {}, el("bdi", {}, shorten(store.label(model.token[active]), 24)), ": "), why, attention ? " " + attention + "." : "");
   }
 
   function timesOf(step) {
@@ -117,7 +155,9 @@ function mountViewer(adapter) {
     const step = store.step();
     if (!step) return;
     if (changed.has("announce") && store.announce !== null) spoken.textContent = caption.textContent;
-    else if (changed.has("at")) spoken.textContent = "Step " + (store.at + 1) + ". " + step.captions[0];
+    else if (moments.board()) {
+      if (["at", "moment", "insights", "quiz"].some((field) => changed.has(field))) spoken.textContent = caption.textContent;
+    } else if (changed.has("at")) spoken.textContent = "Step " + (store.at + 1) + ". " + step.captions[0];
   }
 
   store.onChange((changed) => {
@@ -126,14 +166,18 @@ function mountViewer(adapter) {
     if (has("header")) strip.draw();
     if (has("steps")) { strip.append(); transport.draw(); }
     if (has("view", "insights", "id", "done")) chooser.settle();
-    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights", "wide", "cut", "others", "own")) drawView();
+    if (has("present")) root.classList.toggle("is-presenting", store.present);
+    if (has("at", "steps", "ghosts", "fold", "unfolded", "message", "view", "pane", "insights", "wide", "cut", "others", "own",
+      "moment", "present", "quiz", "demo")) drawView();
     else if (has("hover", "pin", "lit", "column")) drawLinks();
+    if (has("slow")) momentBar.mark();
     if (has("order")) mask.reorder();
     if (has("playing", "speed", "done", "follow")) transport.mark();
-    if (has("playing", "speed")) transport.beat();
+    if (has("playing", "speed", "slow")) transport.beat();
     speak(changed);
     if (has("pin") && store.pin !== null) adapter.emit("node_select", { step: store.at, index: store.pin });
     if (has("at")) adapter.emit("step_select", { step: store.at });
+    if (has("present")) adapter.emit("present_change", { on: store.present });
   });
 
   function merge(payload, wished) {
@@ -146,7 +190,8 @@ function mountViewer(adapter) {
     store.set({
       ...(payload.header ? { header: payload.header } : {}),
       facts: payload.facts, steps, done: payload.done, message: "",
-      follow: isFollowing, at, hover: null, lit: null, column: null, ...(at === store.at ? {} : { pin: null, unfolded: new Set() }),
+      follow: isFollowing, at, hover: null, lit: null, column: null,
+      ...(at === store.at ? {} : { pin: null, unfolded: new Set(), moment: null }),
     });
   }
 
@@ -177,7 +222,7 @@ function mountViewer(adapter) {
   function reset(id) {
     store.vocab.clear();
     store.set({ id, header: null, facts: [], steps: [], done: false, message: "Loading \u2026", at: 0, hover: null,
-      lit: null, column: null, pin: null, follow: true, playing: false, unfolded: new Set() });
+      lit: null, column: null, pin: null, follow: true, playing: false, unfolded: new Set(), moment: null, quiz: null });
   }
 
   document.addEventListener("keydown", (event) => {
@@ -185,6 +230,7 @@ function mountViewer(adapter) {
     else quitter.abort();
   }, { signal: quitter.signal });
   adapter.onChange(refresh);
+  if (adapter.isPresented) queueMicrotask(() => store.set({ present: true })); // when the host has its listeners
   const ready = refresh();
   return { store, refresh, ready };
 }

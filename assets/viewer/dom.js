@@ -96,6 +96,11 @@ function percent(value) {
   return (number >= 10 ? number.toFixed(0) : String(Number(number.toPrecision(2)))) + " %";
 }
 
+// Measured time, as in "0.4 ms" and "261 ms".
+function milliseconds(value) {
+  return (value < 10 ? Number(value.toPrecision(2)) : value.toFixed(0)) + " ms";
+}
+
 function clamp(value, low, high) {
   return Math.max(low, Math.min(high, value));
 }

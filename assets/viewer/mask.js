@@ -5,7 +5,7 @@ const LABEL_WIDTH = 86, MAX_LABEL_WIDTH = 210, LABEL_SHARE = 0.27, POSITION_WIDT
 
 function rows(count) { return count === 1 ? "1 row" : count + " rows"; }
 
-function createMask(store, onOrder) {
+function createMask(store, moments, onOrder) {
   const canvas = svg("svg", { class: "dtx-mask", role: "img" });
   const box = el("div", { class: "dtx-maskarea" }, canvas);
   const note = el("p", { class: "dtx-note" });
@@ -17,17 +17,21 @@ function createMask(store, onOrder) {
     const step = store.step();
     nameOrder();
     if (!step) { fill(canvas); note.textContent = ""; return; }
-    const model = modelOf(step), n = model.n;
+    const model = modelOf(step), n = model.n, board = moments.board();
     shape = geometry(n);
+    canvas.classList.toggle("is-passing-through", board !== null && board.kind === "verify");
     cells = []; bands = []; ticks = [];
-    const parts = [svg("text", { class: "dtx-maskhead", x: 0, y: 10 }, "prefix \u00d7 " + step.prefix + "  |  " + rows(n) + " of this pass")];
+    const count = board && !board.isFlat ? "no rows yet" : rows(n) + " of this pass";
+    const parts = [svg("text", { class: "dtx-maskhead", x: 0, y: 10 }, "prefix \u00d7 " + step.prefix + "  |  " + count)];
     for (let row = 0; row < n; row += 1) {
-      ticks[row] = drawTick(model, row);
+      if (board && !board.isFlat) continue; // there are no rows yet
+      ticks[row] = drawTick(model, row, board);
       parts.push(ticks[row]);
-      bands[row] = drawBand(step, model, row);
+      bands[row] = drawBand(step, model, row, board);
       parts.push(bands[row]);
+      if (board && !board.built.has(row)) continue;
       for (const column of chainOf(model, row)) {
-        const cell = svg("rect", { class: "dtx-cell is-" + model.state[row], "data-cell": row + "," + column,
+        const cell = svg("rect", { class: "dtx-cell is-" + stateOf(model, board, row) + lightOf(board, row), "data-cell": row + "," + column,
           width: shape.cell - shape.inset, height: shape.cell - shape.inset });
         cells.push([row, column, cell]);
         parts.push(cell);
@@ -55,24 +59,34 @@ function createMask(store, onOrder) {
     return { cell, hasLabels, left, inset: cell > 5 ? 1 : 0.5, width: left + PREFIX_WIDTH + PREFIX_GAP + n * cell + 2 };
   }
 
+  function stateOf(model, board, row) { return board ? board.states[row] : model.state[row]; }
+
+  // A row that the mask moment has just built, or that the cache drops.
+  function lightOf(board, row) {
+    if (board && board.kind === "mask" && board.lit.has(row)) return " is-fresh";
+    return board && board.kind === "commit" && !board.kept.has(row) ? " is-dropped" : "";
+  }
+
   // The head of a column: under the pointer, it shows which rows may see that one.
-  function drawTick(model, row) {
+  function drawTick(model, row, board) {
     return svg("g", { class: "dtx-tick", "data-column": row },
       svg("rect", { class: "dtx-hit", x: 0, y: 0, width: shape.cell, height: MASK_HEAD }),
-      svg("rect", { class: "dtx-column is-" + model.state[row], x: 0, y: TICK_TOP, width: shape.cell - shape.inset, height: TICK_HEIGHT }));
+      svg("rect", { class: "dtx-column is-" + stateOf(model, board, row), x: 0, y: TICK_TOP, width: shape.cell - shape.inset, height: TICK_HEIGHT }));
   }
 
   // What lies behind a row of cells: its label where there is room, the prefix cell, the highlight.
-  function drawBand(step, model, row) {
+  function drawBand(step, model, row, board) {
     const h = shape.cell, mid = h / 2, place = { x: shape.left, y: 0, width: PREFIX_WIDTH, height: h - shape.inset };
-    if (!shape.hasLabels) return svg("rect", { class: "dtx-band dtx-prefix", "data-row": row, ...place }); // small and many
+    const light = (board && !board.built.has(row) ? " is-unbuilt" : "") + lightOf(board, row)
+      + (board && board.lit.has(row) && ["test", "choose", "commit"].includes(board.kind) ? " is-lit" : "");
+    if (!shape.hasLabels) return svg("rect", { class: "dtx-band dtx-prefix" + light, "data-row": row, ...place }); // small and many
     const indent = Math.min(model.col[row] * Math.min(MAX_INDENT, shape.left * INDENT_SHARE), shape.left / 3), font = clamp(h * 0.72, 7, 11);
     const cells = Math.max(3, Math.floor((shape.left - POSITION_WIDTH - indent) / (font * MONO_RATIO)));
-    const label = svg("text", { class: "dtx-masklabel is-" + model.state[row], x: indent, y: mid, style: "font-size:" + font + "px" },
+    const label = svg("text", { class: "dtx-masklabel is-" + stateOf(model, board, row), x: indent, y: mid, style: "font-size:" + font + "px" },
       ...tspanParts(shorten(store.label(model.token[row]), cells)));
     const position = svg("text", { class: "dtx-maskpos", x: shape.left - 5, y: mid,
       style: "font-size:" + clamp(h * 0.66, 7, 10) + "px" }, String(step.prefix + model.col[row]));
-    return svg("g", { class: "dtx-band", "data-row": row },
+    return svg("g", { class: "dtx-band" + light, "data-row": row },
       svg("rect", { class: "dtx-rowwash", x: 0, y: 0, width: shape.width, height: h }), label, position,
       svg("rect", { class: "dtx-prefix", ...place }));
   }
@@ -117,7 +131,7 @@ function createMask(store, onOrder) {
     const top = canvas.getBoundingClientRect().top + MASK_HEAD;
     const at = Math.floor((event.clientY - top) / shape.cell);
     const row = place.indexOf(at);
-    return row < 0 ? null : row;
+    return row < 0 || !bands[row] ? null : row;
   }
 
   canvas.addEventListener("pointermove", point);

@@ -1,6 +1,6 @@
 // The bar of headline numbers, and the legend with this step's counts.
 
-const LEGEND = ["root", "accepted", "rejected", "untried", "unreachable", "window", "own"];
+const LEGEND = ["root", "drafted", "passing", "accepted", "rejected", "untried", "unreachable", "window", "own"];
 
 function createNumbers(store, tabs) {
   const title = el("p", { class: "dtx-title" });
@@ -13,7 +13,7 @@ function createNumbers(store, tabs) {
     const settings = Object.entries(head.settings).map(([name, value]) => name + " " + value);
     const [rule, meaning] = head.rule;
     const rest = [head.target.name, ...settings, rule, head.target.dtype + " on " + head.target.device];
-    fill(title, el("strong", {}, METHOD_NAMES[head.method] || head.method), el("span", { title: rule + ": " + meaning }, rest.join("  \u00b7  ")));
+    fill(title, el("strong", {}, METHOD_NAMES[head.method] || head.method), el("span", { title: rest.join(" \u00b7 ") + "\n" + rule + ": " + meaning }, rest.join("  \u00b7  ")));
     fill(list, ...store.facts.map((fact) => el("li", { class: "dtx-fact is-" + fact.tone, title: fact.help, "data-fact": fact.name },
       el("b", {}, fact.value), el("span", {}, fact.label), el("small", {}, fact.note))));
   }
@@ -21,7 +21,7 @@ function createNumbers(store, tabs) {
   return { element: header, draw };
 }
 
-function createLegend(store, onGhosts, onFold, isFolding) {
+function createLegend(store, moments, onGhosts, onFold, isFolding) {
   const list = el("ul", { class: "dtx-legend", "aria-label": "Legend" });
   const foldButton = button("dtx-foldswitch", "Fold the branches that could not be reached (b)", onFold, "fold");
   const ghostButton = button("dtx-ghostswitch", "Show what was drafted but pruned before the target saw it (g)", onGhosts);
@@ -43,18 +43,24 @@ function createLegend(store, onGhosts, onFold, isFolding) {
   fill(ghostButton, swatch("ghost"), pruned);
 
   function draw() {
-    const step = store.step();
+    const step = store.step(), board = moments.board();
+    const states = board ? board.states.slice(0, board.step.tok.length) : step ? step.state : [];
     for (const [state, counter] of counters) {
       if (state === "root" || state === "own") continue;
-      counter.textContent = " " + (step ? step.state.filter((each) => each === state).length : 0);
+      counter.textContent = " " + states.filter((each) => each === state).length;
     }
+    items.get("drafted").hidden = !board;
+    items.get("passing").hidden = !board || store.header.sampling.acceptance !== "typical";
     items.get("window").hidden = !store.steps.some((each) => each.state.includes("window"));
     const total = step ? step.pruned : 0, drawn = step ? step.ghosts.tok.length : 0;
-    pruned.textContent = "pruned " + (store.ghosts && drawn < total ? drawn + " of " + total : total);
+    pruned.textContent = "pruned " + (board ? prunedNow(board, total) : store.ghosts && drawn < total ? drawn + " of " + total : total);
     ghostButton.setAttribute("aria-pressed", String(store.ghosts));
-    ghostButton.disabled = !drawn;
+    ghostButton.disabled = !drawn || board !== null;
+    foldButton.hidden = board !== null;
     foldButton.setAttribute("aria-pressed", String(isFolding()));
   }
+
+  function prunedNow(board, total) { return board.states.includes("ghost") ? total : 0; }
 
   return { element: bar, draw };
 }

@@ -6,10 +6,17 @@ const FORM_PARAMETERS = ["prompt", "system", "method", "target", "drafter", "max
 const PICTURE_SCALE = 2, MAX_PICTURE_SIDE = 8192; // pixels per px; pixels that every browser's canvas takes
 
 const shownRun = () => JSON.parse(props.value || "{}");
+let lesson = null; // {lesson, stop} while one runs
+
+function replaceAddress(address) {
+  // Safari throws above a hundred changes in thirty seconds; a link that lags must not stop the viewer.
+  try { window.history.replaceState(null, "", address); } catch (error) { return; }
+}
 
 // A recorded trace has a name that anybody may know; the address of a visitor's own run says nothing of it.
 function showAddress() {
   const { id, recorded } = shownRun(), { store } = pageViewer;
+  if (lesson) return;
   if (recorded && id !== store.id) return; // the viewer is about to show it
   const address = new URL(window.location.href), query = address.searchParams;
   for (const [name, value] of [["trace", id], ["step", store.at], ["view", store.view === "step" ? null : store.view]]) {
@@ -17,8 +24,7 @@ function showAddress() {
     else query.delete(name);
   }
   if (!recorded) for (const name of [...query.keys()]) if (FORM_PARAMETERS.includes(name) || name.startsWith("set.")) query.delete(name);
-  // Safari throws above a hundred changes in thirty seconds; a link that lags must not stop the viewer.
-  try { window.history.replaceState(null, "", address); } catch (error) { return; }
+  replaceAddress(address);
 }
 
 async function ask(serverFunction, request) {
@@ -67,7 +73,7 @@ async function copyLink() {
   address.hash = "";
   try {
     await navigator.clipboard.writeText(address.href);
-  } catch (error) { // no clipboard without https, or none that may be written
+  } catch (error) { // no clipboard on an unencrypted page, or none that may be written
     window.prompt("Copy this link:", address.href);
     return "";
   }
@@ -91,3 +97,25 @@ pageViewer.store.onChange((changed) => {
 });
 const wishedView = new URLSearchParams(window.location.search).get("view");
 if (wishedView && /^[a-z]{1,20}$/.test(wishedView)) pageViewer.ready.then(() => pageViewer.store.set({ view: wishedView }));
+
+// Presenter mode shows the viewer alone; the address keeps it.
+element.addEventListener("present_change", (event) => {
+  document.body.classList.toggle("is-presenting", event.detail.on);
+  const address = new URL(window.location.href);
+  if (event.detail.on) address.searchParams.set("present", "1");
+  else address.searchParams.delete("present");
+  replaceAddress(address);
+});
+
+// While a lesson runs, its stop is the address, and what belongs to the page's own run is out of sight.
+element.addEventListener("lesson_select", (event) => {
+  lesson = event.detail.lesson === null ? null : event.detail;
+  document.body.classList.toggle("in-lesson", lesson !== null);
+  const address = new URL(window.location.href);
+  for (const name of ["trace", "step", "view", "lesson", "stop"]) address.searchParams.delete(name);
+  if (lesson) {
+    address.searchParams.set("lesson", lesson.lesson + 1);
+    address.searchParams.set("stop", lesson.stop + 1);
+  }
+  replaceAddress(address);
+});

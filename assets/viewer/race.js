@@ -8,6 +8,7 @@ const SPAN_NAMES = { draft: "draft", verify: "verify", other: "the rest" };
 const STEP_PIXELS = 30, HAND = 0.7; // of the quickest lane's mean step in the window; where in it the clock stands
 const MAX_CHUNKS = 40; // of a lane's text on screen
 const LANE_TOKEN_CELLS = 24;
+const CAPTION_NOTES = 2; // that fit the caption; further ones follow the verdicts
 
 function createRace(store, insights, chooser, onPoint) {
   const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -56,7 +57,7 @@ function createRace(store, insights, chooser, onPoint) {
       el("div", { class: "dtx-spankey" }, ...key), svg("svg", { class: "dtx-raceaxis", height: AXIS_HEIGHT, "aria-hidden": "true" }), el("span", {})));
     const labels = race.lanes.filter((lane) => !lane.is_baseline).map((lane) => lane.label);
     fill(words, ...race.verdicts.map((verdict, i) => el("li", { "data-verdict": i }, el("b", {}, labels[i] + ": "), verdict)),
-      ...race.notes.map((note) => el("li", { class: "dtx-note" }, note)));
+      ...race.notes.slice(CAPTION_NOTES).map((note) => el("li", { class: "dtx-note" }, note)));
   }
 
   function buildLane(lane, index) {
@@ -227,7 +228,7 @@ function createRace(store, insights, chooser, onPoint) {
   // How fast the run under the pointer was, and why; else what these lanes can and cannot tell.
   function caption() {
     if (!race || race.error) return null;
-    return pointed === null ? [race.notes.join(" ")] : [el("b", {}, race.lanes[pointed].label + ". "), race.verdicts[pointed]];
+    return pointed === null ? [race.notes.slice(0, CAPTION_NOTES).join(" ")] : [el("b", {}, race.lanes[pointed].label + ". "), race.verdicts[pointed]];
   }
 
   return { element: box, draw, press: toggle, caption };

@@ -1,17 +1,20 @@
-// On a page of its own: all steps lie in the page as JSON; the address may name one (#step=12, counted from 0).
+// On a page of its own: all steps lie in the page as JSON; the address may name one, counted from 0, and the presenter
+// mode (#step=12&present).
 
 const replay = JSON.parse(document.getElementById("replay").textContent);
 const shell = document.querySelector(".dtx");
 const schemeButton = document.getElementById("scheme");
+const shown = { step: replay.start, present: false };
+const addressParts = () => new URLSearchParams(location.hash.slice(1));
 
 function stepInAddress() {
-  const found = /^#step=(\d{1,6})$/.exec(location.hash);
-  return found ? Number(found[1]) : null;
+  const step = addressParts().get("step");
+  return step !== null && /^\d{1,6}$/.test(step) ? Number(step) : null;
 }
 
-function showAddress(step) {
+function showAddress() {
   try {
-    history.replaceState(null, "", "#step=" + step);
+    history.replaceState(null, "", "#step=" + shown.step + (shown.present ? "&present" : ""));
   } catch {
     // Safari allows a hundred changes in half a minute, a sandboxed frame none; the replay goes on without.
   }
@@ -38,7 +41,14 @@ const replayViewer = mountViewer({
   load: async () => replay,
   insight: async (kind, ids, step) => insightInPage(kind, ids, step) || { error: "A replay holds one run: other runs are in the explorer." },
   onChange: () => {},
-  emit: (name, data) => { if (name === "step_select") showAddress(data.step); },
+  isPresented: addressParts().has("present"),
+  emit: (name, data) => {
+    if (name === "step_select") shown.step = data.step;
+    else if (name === "present_change") shown.present = data.on;
+    else return;
+    document.body.classList.toggle("is-presenting", shown.present);
+    showAddress();
+  },
 });
 const systemScheme = matchMedia("(prefers-color-scheme: dark)");
 setScheme(systemScheme.matches);
@@ -46,5 +56,6 @@ systemScheme.addEventListener("change", () => setScheme(systemScheme.matches));
 schemeButton.addEventListener("click", () => setScheme(!document.body.classList.contains("dark")));
 addEventListener("hashchange", () => {
   const step = stepInAddress();
+  replayViewer.store.set({ present: addressParts().has("present") });
   if (step !== null && step !== replayViewer.store.at) replayViewer.store.go(step);
 });

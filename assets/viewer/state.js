@@ -3,10 +3,12 @@
 const STATE_NAMES = {
   root: "last token", accepted: "accepted", rejected: "rejected", untried: "not tried",
   unreachable: "not reached", window: "window", ghost: "pruned", own: "target's own token",
+  drafted: "drafted", passing: "plausible", // only in the moments of a step
 };
-const GLYPHS = { accepted: "\u2713", rejected: "\u2717", own: "\u2605" };
+const GLYPHS = { accepted: "\u2713", rejected: "\u2717", own: "\u2605", drafted: "\u25cb", passing: "\u25b3" };
 // The same signs drawn in a box of 10: text is what costs most in a tree of 60 pills, and fonts may lack them.
 const GLYPH_PATHS = { accepted: "M1 5.5 4 8.5 9 1.5", rejected: "M2 1.5 8 8.5M8 1.5 2 8.5",
+  drafted: "M5 2.2a2.8 2.8 0 1 0 .01 0z", passing: "M5 1.2 9.3 9H.7z",
   own: "M5 .3 6.3 3.7 9.9 3.9 7.1 6.2 8 9.7 5 7.7 2 9.7 2.9 6.2 .1 3.9 3.7 3.7z" };
 const METHOD_NAMES = {
   autoregressive: "Autoregressive", medusa: "Medusa", eagle1: "EAGLE-1", eagle2: "EAGLE-2", draft_model: "Draft model",
@@ -21,6 +23,7 @@ function createStore() {
     at: 0, hover: null, pin: null, follow: true, playing: false, speed: 1,
     ghosts: false, fold: null, unfolded: new Set(), order: "tree", view: "step", pane: "mask", insights: 0,
     column: null, lit: null, wide: false, cut: { rows: null, depth: null }, others: [], own: [],
+    lesson: null, demo: null, moment: null, slow: false, present: false, quiz: null,
     onChange(listener) { listeners.push(listener); },
     set(patch) {
       const changed = new Set(Object.keys(patch).filter((key) => patch[key] !== store[key]));
@@ -41,7 +44,8 @@ function createStore() {
     go(target) {
       if (!store.steps.length) return;
       const at = clamp(target, 0, store.steps.length - 1);
-      store.set({ at, hover: null, lit: null, column: null, pin: null, unfolded: new Set(), follow: at === store.steps.length - 1 });
+      store.set({ at, hover: null, lit: null, column: null, pin: null, unfolded: new Set(),
+        follow: at === store.steps.length - 1, moment: store.slow && store.playing ? 0 : null });
     },
   };
   return store;
@@ -108,7 +112,7 @@ function visibleOf(step, showGhosts, folded) {
   }
   const used = [...new Set(model.row.filter((_, node) => isShown[node]))].sort((a, b) => a - b);
   const place = new Map(used.map((row, i) => [row, i]));
-  return { isShown, folded, numRows: used.length, row: model.row.map((row) => place.get(row)) };
+  return { isShown, folded, hidden: [], numRows: used.length, row: model.row.map((row) => place.get(row)) };
 }
 
 // The view for a pane that holds `maxRows` rows. fold true: every branch below a rejected or untried node is hidden;
@@ -125,6 +129,31 @@ function foldedView(step, { ghosts, fold, unfolded }, maxRows) {
     if (next.numRows < view.numRows) view = next;
   }
   return view;
+}
+
+// The view that fits into `maxRows` rows without a word on the outcome: the accepted path, then the drafted rows by
+// score, a quarter of the room left to ghosts. `hidden`: the nodes for which neither place nor fold is left.
+function fittedView(step, { ghosts, unfolded, fold }, maxRows) {
+  const model = modelOf(step), isShown = new Array(model.count).fill(false), used = new Set();
+  const isDead = (node) => fold && ["rejected", "untried", "unreachable"].includes(model.state[node]);
+  const add = (node, limit) => {
+    const parent = model.parent[node], isOpen = unfolded.has(parent);
+    if (node && (!isShown[parent] || (isDead(parent) && !isOpen))) return;
+    if (!used.has(model.row[node]) && used.size >= limit && !isOpen) return;
+    isShown[node] = true;
+    used.add(model.row[node]);
+  };
+  const best = model.score.map((_, node) => node).sort((a, b) => model.score[b] - model.score[a] || a - b);
+  const rows = best.filter((node) => node < model.n), pruned = best.filter((node) => ghosts && model.state[node] === "ghost");
+  const wanted = pruned.filter((node) => model.parent[node] === model.parent[model.own] && model.token[node] === model.token[model.own]);
+  for (const node of [...chainOf(model, model.own).reverse(), ...wanted]) add(node, Infinity);
+  for (const node of rows) add(node, pruned.length ? Math.ceil(0.75 * maxRows) : maxRows);
+  for (const node of [...pruned, ...rows]) add(node, maxRows);
+  const drafted = (node) => model.children[node].filter((child) => child < model.n);
+  const folded = new Set(rows.filter((node) => isShown[node] && drafted(node).length && !drafted(node).some((child) => isShown[child])));
+  const hidden = [...rows, ...pruned].filter((node) => !isShown[node] && !(node < model.n && chainOf(model, node).some((each) => folded.has(each))));
+  const place = new Map([...used].sort((a, b) => a - b).map((row, i) => [row, i]));
+  return { isShown, folded, hidden, numRows: used.size, row: model.row.map((row) => place.get(row)) };
 }
 
 function countBelow(model, node) {

@@ -4,7 +4,7 @@ const PROMPT_TAIL = 24;
 const STRIP_LABEL_CELLS = 40;
 const LINE_HEIGHT = 22; // as in viewer.css
 
-function createStrip(store) {
+function createStrip(store, moments) {
   const list = el("ol", { class: "dtx-segments" });
   const box = el("div", { class: "dtx-strip", role: "group", "aria-label": "Output, step by step" }, list);
   let segments = [], head = null, lines = [], height = 0, scrolling = 0;
@@ -70,6 +70,19 @@ function createStrip(store) {
     scrolling = requestAnimationFrame(() => { list.scrollTop = Math.max(0, lines[store.at] - before) * LINE_HEIGHT; });
   }
 
+  // While the moments of a step are shown its tokens come as the walk reaches them, and later steps have not been.
+  function veil() {
+    const board = moments.board(), segment = segments[store.at];
+    if (!board && !box.classList.contains("is-veiling")) return;
+    box.classList.toggle("is-veiling", board !== null);
+    for (const token of list.querySelectorAll(".is-veiled")) token.classList.remove("is-veiled");
+    if (!board || !segment) return;
+    const { path } = board.step, reached = [...path.slice(1), modelOf(board.step).own].map((node) =>
+      board.states[node] === (node < board.step.tok.length ? "accepted" : "own"));
+    segment.querySelectorAll(".dtx-token").forEach((token, i) => token.classList.toggle("is-veiled", !reached[i]));
+    segment.querySelector(".dtx-count").classList.toggle("is-veiled", !reached[reached.length - 1]);
+  }
+
   watchSize(list, (size) => {
     height = size.height;
     lines = [];
@@ -83,5 +96,5 @@ function createStrip(store) {
     if (segment) store.go(Number(segment.dataset.step));
   });
 
-  return { element: box, draw, append, mark, link };
+  return { element: box, draw, append, mark, veil, link };
 }

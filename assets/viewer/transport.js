@@ -4,7 +4,7 @@ const SPEEDS = [0.5, 1, 2, 4];
 const STEP_MS = 1000;
 const THUMB = 14, SPARK_HEIGHT = 26;
 
-function createTransport(store, actions) {
+function createTransport(store, moments, actions) {
   const bars = svg("svg", { class: "dtx-spark", "aria-hidden": "true", preserveAspectRatio: "none" });
   const range = el("input", { type: "range", class: "dtx-range", min: 0, max: 0, step: 1, value: 0, "aria-label": "Step",
     input: () => store.go(Number(range.value)) });
@@ -55,17 +55,18 @@ function createTransport(store, actions) {
     play.setAttribute("aria-pressed", String(store.playing));
   }
 
-  // The clock of playing: one step per beat, ending at the last step of a finished run.
+  // The clock of playing: one step per beat, or one moment, ending at the last one of a finished run.
   function beat() {
     clearTimeout(timer);
     timer = null;
     if (!store.playing) return;
     timer = setTimeout(() => {
       if (!bar.isConnected) return;
-      if (store.at < store.steps.length - 1) store.go(store.at + 1);
+      if (store.slow) moments.tick();
+      else if (store.at < store.steps.length - 1) store.go(store.at + 1);
       else if (store.done) store.set({ playing: false });
       beat();
-    }, STEP_MS / store.speed);
+    }, (store.slow ? moments.pause() : STEP_MS) / store.speed);
   }
 
   watchSize(range, (size) => {

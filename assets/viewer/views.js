@@ -8,16 +8,16 @@ function createSwitch(store, field, title, parts) {
   const bar = el("div", { class: "dtx-tabs", role: "group", "aria-label": title }, ...tabs.values(),
     ...parts.map((part) => part.tools));
 
-  function isOffered(part) { return !part.isOffered || part.isOffered(); }
+  function has(part) { return !part.isOffered || part.isOffered(); }
 
-  function shown() { return parts.find((part) => part.name === store[field] && isOffered(part)) || parts[0]; }
+  function shown() { return parts.find((part) => part.name === store[field] && has(part)) || parts[0]; }
 
   // Which tab is pressed, which part is there; parts that a run has nothing for are not offered.
   function mark() {
     for (const part of parts) {
       part.element.hidden = part !== shown();
       if (part.tools) part.tools.hidden = part !== shown();
-      tabs.get(part.name).hidden = !isOffered(part);
+      tabs.get(part.name).hidden = !has(part);
       tabs.get(part.name).setAttribute("aria-pressed", String(part === shown()));
     }
   }
@@ -27,9 +27,8 @@ function createSwitch(store, field, title, parts) {
     shown().draw();
   }
 
-  function isOffered(name) { return parts.some((part) => part.name === name && (!part.isOffered || part.isOffered())); }
-
   function link() { if (shown().link) shown().link(); }
 
-  return { bar, elements: parts.map((part) => part.element), mark, draw, link, shown, isOffered };
+  return { bar, elements: parts.map((part) => part.element), mark, draw, link, shown,
+    isOffered: (name) => parts.some((part) => part.name === name && has(part)) };
 }

@@ -52,7 +52,7 @@ def is_fetched() -> bool:
         if (marker["conversion"], marker["sha256"]) != (CONVERSION, GGUF.sha256):
             return False
         return all((folder / name).stat().st_size == size for name, size in marker["files"].items())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 
 

@@ -19,7 +19,7 @@ from rich.table import Table as RichTable
 
 from explorer.cli.bench import add_question_arguments, choose_questions, prompt_bar, samplings_of, settings_of
 from explorer.cli.show import plain, sentence
-from explorer.cli.trace import add_placement_arguments, add_sampling_arguments, to_sampling
+from explorer.cli.trace import add_placement_arguments, add_sampling_arguments, check_place, to_sampling
 from explorer.codec import encode
 from explorer.config import DEFAULT_TARGET, METHOD_NAMES, parse_assignments
 from explorer.diagnose import Diagnosis, Subject, diagnose
@@ -71,6 +71,10 @@ def run(args: argparse.Namespace) -> int:
         raise SettingError("give exactly one of: trace files, --questions FILE, --prompt TEXT")
     if args.files and (args.method or args.traces):
         raise SettingError("trace files hold their method already: leave --method and --traces out")
+    if args.out:
+        check_place(args.out, "--out")
+    if args.traces:
+        check_place(args.traces / "trace.json.gz", "--traces")
     subjects = [Subject(read_trace(file), str(file)) for file in args.files] or list(_make(args))
     found = diagnose(subjects)
     if args.out:

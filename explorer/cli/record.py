@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from explorer.config import repo_path
+from explorer.config import Sampling, repo_path
 from explorer.errors import SettingError
 from explorer.trace import Trace, write_trace
 from explorer.trace_files import write_atomically
@@ -65,7 +65,11 @@ def _record(runner: Any, item: dict[str, Any]) -> Trace:
     from explorer.runner_events import Finished, RunRequest
 
     request = RunRequest(
-        method=item["method"], prompt=item["prompt"], preset=item.get("preset"), max_new_tokens=MAX_NEW_TOKENS
+        method=item["method"],
+        prompt=item["prompt"],
+        preset=item.get("preset"),
+        max_new_tokens=item.get("max_new_tokens", MAX_NEW_TOKENS),
+        sampling=Sampling(**item.get("sampling", {})),
     )
     trace = None
     for event in runner.run(request):
@@ -83,6 +87,7 @@ def _entry(item: dict[str, Any], trace: Trace) -> dict[str, Any]:
         "prompt": trace.prompt.text,
         "target": trace.target.name,
         "drafter": trace.drafter.name if trace.drafter else None,
+        "output_equal": trace.baseline.output_equal if trace.baseline else None,
         "dtype": trace.target.dtype,
         "device": f"{trace.target.device_name} ({trace.target.device})",
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),

@@ -147,17 +147,22 @@ def parse_ids(text: str) -> tuple[int, ...]:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse an output file that could not be written, before minutes are spent on its content."""
+    """Refuse a trace file that could not be written, before minutes are spent on its content."""
     if not path.name.endswith(ENDINGS):
         raise SettingError(f"--out {path} must end in {' or '.join(ENDINGS)}")
+    check_place(path, "--out")
+
+
+def check_place(path: Path, option: str) -> None:
+    """Refuse a file that could not be written where it is to lie; ``option`` is what named it."""
     try:
         if path.is_dir():
-            raise SettingError(f"--out {path} is a directory: name a file")
+            raise SettingError(f"{option} {path} is a directory: name a file")
         folder = next(parent for parent in path.absolute().parents if parent.exists())
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise SettingError(f"--out {path} cannot be written: {error.strerror or error}") from error
+        raise SettingError(f"{option} {path} cannot be written: {error.strerror or error}") from error
 
 
 def summary(trace: Trace, path: Path) -> str:

@@ -34,6 +34,7 @@ h1 {{ flex: 1; min-width: 0; margin: 0; font-size: 14px; font-weight: 650; white
   text-overflow: ellipsis; }}
 #scheme {{ font: inherit; font-size: 12px; color: inherit; background: none; border: 1px solid; border-radius: 5px;
   opacity: .75; padding: 1px 10px; cursor: pointer; }}
+.is-presenting .bar {{ display: none; }}
 .dtx {{ --dtx-height: max(520px, calc(100vh - 30px)); }}
 </style>
 </head>

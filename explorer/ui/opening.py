@@ -31,7 +31,10 @@ def open_recording(context: Context, name: Any) -> Screen:
 
 
 def open_from_query(context: Context, request: gr.Request) -> Screen:
-    """Restore ``?trace=NAME&step=N`` when the page opens; without one the recording on screen stays."""
+    """Restore ``?trace=NAME&step=N`` when the page opens; without one the recording on screen stays.
+
+    ``?lesson=N&stop=M`` is the viewer's own: it shows the lesson's recordings without changing the page's.
+    """
     query = request.query_params
     name = query.get("trace")
     if not name:

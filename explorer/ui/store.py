@@ -27,7 +27,10 @@ UNKNOWN_ID = "This run is no longer kept on the server. Start it again, or open 
 
 @dataclass(frozen=True)
 class Recording:
-    """One entry of the manifest; ``name`` is its public id, the file name without its endings."""
+    """One entry of the manifest; ``name`` is its public id, the file name without its endings.
+
+    output_equal: whether the output is that of plain decoding, None where they were not compared.
+    """
 
     name: str
     title: str
@@ -37,6 +40,7 @@ class Recording:
     date: str
     prompt: str
     path: Path
+    output_equal: bool | None
 
 
 class Library:
@@ -213,7 +217,7 @@ def _read_manifest(folder: Path) -> list[Recording]:
         return []
     try:
         return [_recording(entry, folder) for entry in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TraceError(f"the manifest {path} cannot be read: {error!r}") from error
 
 
@@ -222,4 +226,6 @@ def _recording(entry: dict[str, object], folder: Path) -> Recording:
     if Path(file).name != file:
         raise ValueError(f"{file!r} is not a plain file name")
     text = {key: str(entry.get(key) or "") for key in ("title", "method", "target", "device", "date", "prompt")}
-    return Recording(name=file.split(".")[0], path=folder / file, **text)
+    equal = entry.get("output_equal")
+    equal = equal if isinstance(equal, bool) else None
+    return Recording(name=file.split(".")[0], path=folder / file, output_equal=equal, **text)

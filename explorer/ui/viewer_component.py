@@ -15,6 +15,7 @@ import gradio as gr
 
 from explorer.codec import encode
 from explorer.errors import TraceError
+from explorer.lessons.figures import Recordings
 from explorer.trace import Trace
 from explorer.ui.comparable import comparable_runs
 from explorer.ui.context import Context
@@ -23,6 +24,7 @@ from explorer.ui.payloads import MAX_PAYLOAD_CHARS, in_words, read_id, read_numb
 from explorer.ui.store import TraceStore
 from explorer.ui.takeaway import answer_export
 from explorer.views.insights import compare_insight, diff_insight, race_insight, run_insight, step_insight
+from explorer.views.lessons import offered_lessons, stop_view
 from explorer.views.viewer import ASSETS, SHELL, view_payload, viewer_js
 
 MAX_TRACES = 6  # in one race
@@ -73,12 +75,17 @@ def trace_viewer(context: Context, value: str | None = None, **kwargs: Any) -> g
     def get_link(payload: Any) -> str:
         return answer_link(context, payload)
 
+    def get_lesson(payload: Any) -> str:
+        return answer_lesson(context.store, payload)
+
+    has_lessons = bool(offered_lessons(item.name for item in context.store.library))
+
     return gr.HTML(
         value,
-        html_template=SHELL,
+        html_template=SHELL.replace("<div", '<div data-lessons="1"', 1) if has_lessons else SHELL,
         js_on_load=viewer_js() + (ASSETS / "page.js").read_text(encoding="utf-8"),
         apply_default_css=False,
-        server_functions=[get_view, get_insight, get_export, get_link],
+        server_functions=[get_view, get_insight, get_export, get_link, get_lesson],
         **kwargs,
     )
 
@@ -132,6 +139,15 @@ def answer_insight(store: TraceStore, payload: object) -> str:
         return to_text(encode(comparable_runs(store, request.trace_ids[0], request.trace_ids[1:])))
     traces = [store.get(trace_id)[0] for trace_id in request.trace_ids]
     return to_text(INSIGHTS[request.kind][2](traces, request.step))
+
+
+@in_words
+def answer_lesson(store: TraceStore, payload: object) -> str:
+    """A stop of a lesson, as explorer.views.lessons describes it, for ``{"lesson": number, "stop": number}`` from 0."""
+    raw = read_object(payload)
+    place = read_number(raw.get("lesson"), "lesson"), read_number(raw.get("stop"), "stop")
+    equal = {item.name: item.output_equal for item in store.library}
+    return to_text(stop_view(Recordings(equal, store.library.trace), *place))
 
 
 def _read_view(payload: object) -> ViewRequest:

@@ -4,7 +4,8 @@ Every answer is a dataclass of a module below, by its field names, numbers round
 ``vocab`` with the labels of its tokens ({id: [label, kind]}, as in view JSON; token ids stand in fields whose names end
 in token, tokens or tops). Nodes are numbered as in view JSON: rows, ghosts, the target's own token.
 
-``step_insight``  {"step", "micro": [MicroStep], "panel": a panel with its "kind" | null, "cuts": StepCuts}
+``step_insight``  {"step", "micro": [MicroStep], "quiz": Quiz | null, "panel": a panel with its "kind" | null,
+                  "cuts": StepCuts}
 ``run_insight``   {"speed": sentence, "misses": Misses, "budgets": Budgets, "calibration": [Calibration]}
 ``race_insight``  Race                          runs of one prompt
 ``diff_insight``  TraceDiff, "shared": [[step, step]], pairs that begin at the same place of the same text, and "texts":
@@ -27,6 +28,7 @@ from explorer.errors import TraceError
 from explorer.microsteps import micro_steps
 from explorer.misses import misses
 from explorer.panels.registry import panel_of
+from explorer.quiz import quiz_of
 from explorer.race import race, speed_sentence
 from explorer.timeline import num_passes
 from explorer.trace import Trace
@@ -39,7 +41,7 @@ TOKEN_ENDINGS = ("token", "tokens", "tops")
 
 
 def step_insight(trace: Trace, index: int) -> dict[str, Any]:
-    """One step: its moments, its method's panel, its cuts. Raises TraceError for a step that is not there."""
+    """One step: its moments, its quiz, its method's panel, its cuts. Raises TraceError for a step that is not there."""
     if not 0 <= index < len(trace.steps):
         raise TraceError(f"there is no step {index}: this run has {len(trace.steps)}")
     step = trace.steps[index]
@@ -47,6 +49,7 @@ def step_insight(trace: Trace, index: int) -> dict[str, Any]:
     parts = {
         "step": index,
         "micro": micro_steps(trace, step),
+        "quiz": quiz_of(trace, step),
         "panel": None if panel is None else {"kind": panel.kind} | encode(panel),
         "cuts": step_cuts(trace, step),
     }

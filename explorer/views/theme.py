@@ -30,6 +30,11 @@ class Palette:
     rejected_line: str
     rejected_text: str
     rejected_wash: str
+    drafted_line: str  # no verdict yet
+    drafted_text: str
+    passing_line: str  # plausible, the path not chosen yet
+    passing_text: str
+    passing_wash: str
     quiet_line: str
     quiet_text: str
     quiet_fill: str
@@ -57,6 +62,11 @@ LIGHT = Palette(
     rejected_line="#d55e00",
     rejected_text="#a64500",
     rejected_wash="#fffaf6",
+    drafted_line="#4d5561",
+    drafted_text="#15181c",
+    passing_line="#0072b2",
+    passing_text="#005f96",
+    passing_wash="#f0f7fc",
     quiet_line="#9aa1ac",
     quiet_text="#636a77",
     quiet_fill="#f1f3f5",
@@ -84,6 +94,11 @@ DARK = Palette(
     rejected_line="#e69f00",
     rejected_text="#f0b13a",
     rejected_wash="#1f1a12",
+    drafted_line="#a6aebb",
+    drafted_text="#e9ebee",
+    passing_line="#56b4e9",
+    passing_text="#7cc5ef",
+    passing_wash="#14222c",
     quiet_line="#6f7784",
     quiet_text="#9ca3af",
     quiet_fill="#20252d",
@@ -111,6 +126,9 @@ TEXT_PAIRS = (
     ("rejected_text", "surface"),
     ("rejected_text", "rejected_wash"),
     ("rejected_text", "panel"),
+    ("drafted_text", "surface"),
+    ("passing_text", "surface"),
+    ("passing_text", "passing_wash"),
     ("quiet_text", "surface"),
     ("quiet_text", "quiet_fill"),
     ("quiet_text", "segment"),

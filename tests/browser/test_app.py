@@ -97,6 +97,25 @@ def test_the_query_restores_trace_and_step_and_the_address_follows(
     expect(page).to_have_url(re.compile(r"trace=medusa-chat&step=0"))
 
 
+def test_presenter_mode_shows_the_viewer_alone_and_stays_in_the_address(
+    slow: AppServer, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{slow.url}?trace=medusa-chat&step=3&present=1")
+    wait_for_trace(page)
+    expect(page.locator(".dtx.is-presenting")).to_be_visible()
+    expect(page.locator(".dtx-transport")).to_contain_text("step 4 / 5")
+    for part in ("#top", "#form", "#status", "#files", "#summary"):
+        expect(page.locator(part)).to_be_hidden()
+    page.wait_for_function("document.querySelector('.dtx').getBoundingClientRect().width === innerWidth")
+    assert page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") == [1280, 720]
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".dtx-caption b")).to_have_text("Start. ")
+    assert "present=1" in page.url
+    page.keyboard.press("p")
+    expect(page.locator("#form")).to_be_visible()
+    assert "present" not in page.url
+
+
 def test_an_unknown_trace_in_the_address_is_a_message(slow: AppServer, open_page: Callable[..., Page]) -> None:
     page = open_page(f"{slow.url}?trace=../../etc/passwd")
     say(page, re.compile("There is no recorded trace"))

@@ -100,3 +100,17 @@ def test_hostile_tokens_are_text_in_both_schemes(replay: Page) -> None:
         assert replay.evaluate("window.__x") is None
         assert replay.locator("img, .dtx script").count() == 0
         replay.locator("#scheme").click()
+
+
+def test_the_address_asks_for_presenter_mode(replay: Page) -> None:
+    replay.evaluate("location.hash = '#step=4&present'")
+    expect(replay.locator(".dtx-stepcount")).to_have_text("step 5 / 6")
+    expect(replay.locator(".dtx.is-presenting")).to_be_visible()
+    expect(replay.locator("h1")).to_be_hidden()
+    assert replay.evaluate("location.hash") == "#step=4&present"
+    assert replay.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") == [
+        1280,
+        720,
+    ]
+    replay.keyboard.press("p")
+    assert replay.evaluate("location.hash") == "#step=4"

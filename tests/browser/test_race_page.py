@@ -81,7 +81,8 @@ def test_the_race_button_runs_each_and_ends_in_the_race(server: AppServer, open_
     assert "trace=" not in page.url, "a visitor's own runs have no public address"
 
 
-def test_stop_ends_a_race(server: AppServer, open_page: Callable[..., Page]) -> None:
+def test_stop_ends_a_race(server: AppServer, open_page: Callable[..., Page], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server.runner, "step_ms", 10 * STEP_MS)  # a busy machine's click must meet the first run
     page = open_page(server.url)
     before = len(server.runner.requests)
     page.locator("#prompt textarea").fill("Not for long")

@@ -73,6 +73,9 @@ def test_lanes_and_their_spans_are_the_races(open_viewer: OpenViewer) -> None:
                 assert x == pytest.approx(expected_x, abs=0.05)
                 assert wide == pytest.approx(expected_wide, abs=0.01)
     assert page.locator(".dtx-racecall").inner_text() == " ".join(found.sentences)
+    expect(page.locator(".dtx-caption")).to_have_text(" ".join(found.notes))
+    page.locator('[data-lane="1"]').hover()
+    expect(page.locator(".dtx-caption")).to_have_text(f"Medusa. {found.verdicts[1]}")
     assert page.locator("[data-verdict]").all_inner_texts() == [
         f"{lane.label}: {verdict}" for lane, verdict in zip(found.lanes, found.verdicts, strict=False)
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from explorer.calibration import NUM_BINS, Calibration, calibrations
 from explorer.trace import Trace
-from tests.support.recorded import RECORDED, recorded
+from tests.support.recorded import DRAFTED, recorded
 from tests.support.traces import make_trace
 
 
@@ -57,7 +57,7 @@ def test_few_nodes_prove_nothing(num_accepted: int, num_steps: int, verdict: str
     assert sentence.endswith(verdict)
 
 
-@pytest.mark.parametrize("trace", [recorded(name) for name in RECORDED], ids=RECORDED)
+@pytest.mark.parametrize("trace", [recorded(name) for name in DRAFTED], ids=DRAFTED)
 def test_recorded_runs_add_up(trace: Trace) -> None:
     following, path = calibrations(trace)
     children = sum(

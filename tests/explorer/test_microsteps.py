@@ -12,7 +12,7 @@ from explorer.microsteps import micro_steps
 from explorer.moments import KINDS, MicroStep
 from explorer.side_by_side import METHOD_LABELS
 from explorer.trace import Step, Trace
-from tests.support.recorded import RECORDED, plain, recorded
+from tests.support.recorded import DRAFTED, EQUAL, RECORDED, plain, recorded
 from tests.support.traces import make_trace
 
 
@@ -58,6 +58,8 @@ def test_recorded_runs(name: str) -> None:
     trace = recorded(name)
     for step in trace.steps:
         moments = check(trace, step)
+        if name not in DRAFTED or not EQUAL[name]:  # chains have one mask, sampled walks a test for each draw
+            continue
         levels = max(depths(step.tree.parent + step.ghosts.parent))
         kinds = [moment.kind for moment in moments]
         assert kinds.count("draft") == levels

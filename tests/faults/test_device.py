@@ -33,7 +33,8 @@ def runner() -> Runner:
 def run(runner: Runner, method: str = "eagle2", **changes: Any) -> Trace:
     drafter = str(FOLDER / "eagle_bias") if method == "eagle2" else None
     given: dict[str, Any] = {"prompt": "Count the red cats", "max_new_tokens": 16, "ignore_stop": True}
-    request = RunRequest(method, target=str(FOLDER / "base_a"), drafter=drafter, **(given | changes))
+    given |= {"target": str(FOLDER / "base_a"), "drafter": drafter}
+    request = RunRequest(method, **(given | changes))
     return next(event.trace for event in runner.run(request) if isinstance(event, Finished))
 
 
@@ -117,7 +118,7 @@ def test_numbers_that_are_none_end_the_run_with_a_valid_trace(
 
 def test_hostile_requests_are_sentences(runner: Runner) -> None:
     for changes in (
-        {"prompt": ""}, {"prompt": "\ud800"}, {"max_new_tokens": 10**30}, {"max_new_tokens": 1.5}, {"dtype": "float64"},
+        {"prompt": ""}, {"prompt": "\ud800"}, {"max_new_tokens": 0}, {"max_new_tokens": 1.5}, {"dtype": "float64"},
         {"settings": {"total_tokens": "∞"}}, {"target": "\x00"}, {"max_prompt_tokens": 3}, {"backend": ["naive"]},
     ):  # fmt: skip
         try:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 
 from explorer.config import repo_path
 from explorer.trace import Trace, read_trace
 
 RECORDED = sorted(path.name.split(".")[0] for path in repo_path("assets", "traces").glob("*.json.gz"))
+_MANIFEST = json.loads(repo_path("assets", "traces", "manifest.json").read_text(encoding="utf-8"))
+# name -> whether the output is plain decoding's, None where they were not compared
+EQUAL: dict[str, bool | None] = {entry["file"].split(".")[0]: entry["output_equal"] for entry in _MANIFEST}
+# Those with a drafter, whose nodes have probabilities.
+DRAFTED = [entry["file"].split(".")[0] for entry in _MANIFEST if entry["drafter"]]
 
 
 @lru_cache(maxsize=2)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from explorer.__main__ import main
 from explorer.bench_report import build_report
+from explorer.config import repo_path
 from explorer.measurement import Measurement
 from tests.explorer.test_bench_compare import HEAD, measured
 
@@ -27,6 +30,19 @@ def test_the_change_is_printed_and_written(tmp_path: Path, capsys: pytest.Captur
     assert (tmp_path / "out" / "comparison.md").read_text(encoding="utf-8") == text
     raw = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
     assert raw["methods"][1]["changes"][2]["verdict"] == "more"
+
+
+def test_it_needs_no_torch(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "for library in ('torch', 'transformers', 'gradio', 'plotly', 'numpy'): sys.modules[library] = None\n"
+        "from explorer.__main__ import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    files = [write(tmp_path / name, measured([1.0] * 6)) for name in ("a.json", "b.json")]
+    command = [sys.executable, "-c", program, "bench", "compare", *files]
+    done = subprocess.run(command, cwd=repo_path(), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "the same on every prompt" in done.stdout
 
 
 def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,6 +92,11 @@ def test_a_prompt_that_cannot_be_decoded_is_left_out_and_said(
         (["--prompt", "x", "--questions", "q"], "give exactly one of"),
         (["/nowhere.json"], "cannot read /nowhere.json"),
         (["/nowhere.json", "--method", "eagle2"], "leave --method"),
+        (["--prompt", "x", "--method", "eagle2", "--out", "/"], "--out / is a directory"),
+        (
+            ["--prompt", "x", "--method", "eagle2", "--traces", "/dev/null/x"],
+            "trace.json.gz cannot be written",
+        ),
         (["--questions", "q", "--method", "eagle2", "--every", "0"], "--every must be"),
         (["--prompt", "x", "--method", "eagle2", "--set", "magic=1"], "no method has it"),
     ],

@@ -28,7 +28,7 @@ def test_every_method_that_drafts_has_a_panel() -> None:
 def test_recorded_steps_have_theirs(name: str) -> None:
     trace = recorded(name)
     kinds = {panel.kind for step in trace.steps if (panel := panel_of(trace, step))}
-    assert kinds == {"medusa" if trace.method == "medusa" else "eagle"}
+    assert kinds == {"eagle" if trace.method == "eagle2" else trace.method}
 
 
 @pytest.mark.parametrize("extra", HOSTILE)

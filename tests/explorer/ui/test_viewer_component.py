@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import pytest
 
+from explorer.config import repo_path
 from explorer.ui.context import Context
 from explorer.ui.payloads import MAX_PAYLOAD_CHARS
+from explorer.ui.store import Library, TraceStore
 from explorer.ui.takeaway import answer_export
 from explorer.ui.viewer_component import (
     MAX_OWN_RUNS,
     MAX_TRACES,
     answer_insight,
+    answer_lesson,
     answer_view,
     handle,
     race_handle,
@@ -57,7 +62,7 @@ HOSTILE_PAYLOADS = [
 
 
 @pytest.mark.parametrize("payload", HOSTILE_PAYLOADS)
-@pytest.mark.parametrize("answer", [answer_view, answer_export, answer_insight])
+@pytest.mark.parametrize("answer", [answer_view, answer_export, answer_insight, answer_lesson])
 def test_anything_but_a_proper_request_is_an_error_in_words(context: Context, answer: Any, payload: Any) -> None:
     reply = json.loads(answer(context.store, payload))
     assert list(reply) == ["error"]
@@ -95,7 +100,8 @@ def test_the_shell_is_static_and_the_functions_are_on_the_server(context: Contex
     assert "$" not in viewer.html_template
     assert "{{" not in viewer.html_template
     assert not viewer.css_template
-    assert {fn.__name__ for fn in viewer.server_fns} == {"get_view", "get_insight", "get_export", "get_link"}
+    names = {"get_view", "get_insight", "get_export", "get_link", "get_lesson"}
+    assert {fn.__name__ for fn in viewer.server_fns} == names
 
 
 def test_a_handle_is_small_and_reads_back() -> None:
@@ -148,3 +154,27 @@ def test_an_insight_that_cannot_be_given_is_an_error_in_words(
     reply = ask(context, **request_)
     assert list(reply) == ["error"]
     assert told in reply["error"]
+
+
+@pytest.mark.parametrize(
+    "place", [{}, {"lesson": 0}, {"lesson": "0", "stop": 0}, {"lesson": 0, "stop": -1}, {"lesson": True, "stop": 0}]
+)
+def test_a_lesson_needs_two_numbers(context: Context, place: dict[str, Any]) -> None:
+    assert "whole number" in json.loads(answer_lesson(context.store, json.dumps(place)))["error"]
+
+
+def test_lessons_need_their_recordings(context: Context, tmp_path: Path) -> None:
+    store = TraceStore(Library(tmp_path), 1)
+    answer = json.loads(answer_lesson(store, json.dumps({"lesson": 0, "stop": 0})))
+    assert "no lessons here" in answer["error"]
+    with gr.Blocks():
+        assert "data-lessons" not in trace_viewer(replace(context, store=store)).html_template
+
+
+def test_a_stop_of_the_recorded_runs(context: Context) -> None:
+    store = TraceStore(Library(repo_path("assets", "traces")), 1)
+    answer = json.loads(answer_lesson(store, json.dumps({"lesson": 0, "stop": 0})))
+    assert answer["trace"] in store.library
+    assert answer["lessons"][0]["title"] == "Draft and verify"
+    with gr.Blocks():
+        assert "data-lessons" in trace_viewer(replace(context, store=store)).html_template

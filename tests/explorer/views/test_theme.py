@@ -33,7 +33,9 @@ def test_text_is_readable(palette: Palette, pair: tuple[str, str]) -> None:
 
 
 @SCHEMES
-@pytest.mark.parametrize("line", ["accepted_line", "rejected_line", "link", "root_fill", "own_fill"])
+@pytest.mark.parametrize(
+    "line", ["accepted_line", "rejected_line", "drafted_line", "passing_line", "link", "root_fill", "own_fill"]
+)
 def test_lines_and_shapes_are_visible(palette: Palette, line: str) -> None:
     assert contrast(getattr(palette, line), palette.surface) >= VISIBLE
 

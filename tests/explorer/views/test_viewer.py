@@ -29,7 +29,7 @@ from explorer.views.viewer import (
 from tests.support.traces import make_trace
 
 MAX_JS_LINES = 300
-HOSTS = ("gradio.js", "replay.js")  # each mounts the viewer on its kind of page
+HOSTS = ("gradio.js", "page.js", "replay.js")  # what the pages that mount the viewer add to it
 
 
 def test_columns_are_the_record() -> None:
