@@ -1,7 +1,7 @@
 """A question about one step, asked before the target's pass, and what to say to each guess. Standard library only.
 
 The guess is a node: the one that will be the last accepted, the root where nothing will be. A branch that goes on where
-the walk stopped, or stops where it went on, is right as a branch.
+the walk stopped, or stops where it went on, is close, and said to be.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def _judge(step: Step, vocab: Mapping[str, Label], node: int) -> tuple[bool, str
     if node == 0:
         return False, f"Not this time: {plural(len(path) - 1, 'drafted token')} accepted, {name(end)} the last."
     if node in path:
-        return True, f"The right branch, and it goes on: {name(end)} is the last one accepted."
+        return False, f"Close: the right branch, and it goes on; {name(end)} is the last one accepted."
     fork = max(row for row in chain if row in path)
     if fork != end:
         taken = path[path.index(fork) + 1]
         return False, f"Not this branch: after {name(fork)} the target goes on with {name(taken)}."
     if end:
-        return True, f"The right branch, but the walk ends earlier: {name(end)} is the last one accepted."
+        return False, f"Close: the right branch, but the walk ends earlier; {name(end)} is the last one accepted."
     return False, "Not this time: none of them is accepted."
 
 

@@ -44,7 +44,8 @@ function createMask(store, moments, onOrder) {
     canvas.setAttribute("height", MASK_HEAD + n * shape.cell + 2);
     const set = cells.length;
     canvas.setAttribute("aria-label", `Tree mask, ${rows(n)}, ${set} of ${n * n} cells set`);
-    note.textContent = step.mask;
+    const board = moments.board();
+    note.textContent = board && !board.isFlat ? "" : step.mask; // no rows, nothing to count
     note.title = step.mask;
     arrange();
     link();

@@ -65,7 +65,8 @@ function createStrip(store, moments) {
     if (head) head.classList.toggle("is-root-holder", store.at === 0 && segments.length > 0);
     if (!segments[store.at]) return;
     if (lines.length !== segments.length) lines = segments.map((segment) => Math.floor(segment.offsetTop / LINE_HEIGHT));
-    const before = height > 2.5 * LINE_HEIGHT ? 1 : 0;
+    const room = store.moment === null ? 2.5 : 1.5; // among moments what came before matters, what follows is hidden
+    const before = height > room * LINE_HEIGHT ? 1 : 0;
     cancelAnimationFrame(scrolling); // moving the scroll position lays out the page: once, with the frame
     scrolling = requestAnimationFrame(() => { list.scrollTop = Math.max(0, lines[store.at] - before) * LINE_HEIGHT; });
   }

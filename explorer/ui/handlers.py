@@ -59,6 +59,11 @@ def announce_run(_context: Context) -> Screen:
     return busy(WAITING, is_starting=True)
 
 
+def announce_stop(_context: Context) -> Screen:
+    """At once: a step, or a model that is being loaded, is finished first."""
+    return Screen(status=status("busy", "Stopping …"))
+
+
 def run_trace(context: Context, *values: Any) -> Iterator[Screen]:
     """Run what the form asks for, one update per event; ends with a message in every case."""
     try:
@@ -104,7 +109,7 @@ def after_stop(context: Context, viewer: Any) -> Screen:
     run_id = read_handle(viewer)
     context.store.cancel(run_id)
     if not _is_cancelled(context, run_id):  # what is on screen is older than the run that was stopped
-        return idle("idle", "Stopped before the first step.")
+        return idle("idle", "Stopped before the first step. On screen is what was there before.")
     num_steps = _num_steps(context, run_id)
     return idle("idle", f"Stopped after {num_steps} steps.")._replace(viewer=handle(run_id, num_steps, num_steps + 1))
 
@@ -176,7 +181,7 @@ def _show(context: Context, live: Live, event: Event) -> Screen:
     if isinstance(event, Finished):
         return _finish(context, live, event.trace)
     if isinstance(event, BaselineProgress):
-        text = f"Measuring plain decoding first: {event.num_tokens} of at most {event.max_new_tokens} tokens."
+        text = f"First plain decoding, to compare with: {event.num_tokens} of at most {event.max_new_tokens} tokens."
         return busy(text, event.num_tokens / event.max_new_tokens, is_starting=True)
     if isinstance(event, Notice):
         live.notices.append(event.text)

@@ -200,6 +200,7 @@ def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
     race.success(_bind(opening.summarise, context), screen[0], screen[4], **PRIVATE)
     for button in (form.run, form.race):
         button.click(None, js=SHOW_STATUS_JS, **PRIVATE)
+    form.stop.click(_bind(handlers.announce_stop, context), None, screen, queue=False, **PRIVATE)
     form.stop.click(None, cancels=[run, race], **PRIVATE)
 
 
@@ -231,7 +232,8 @@ def _wire_start(
         **PRIVATE,
     )
     # A cancelled event counts as failed, and this fires when the run is really over: no late update can follow it.
-    started.failure(_bind(handlers.after_stop, context), screen[0], screen, queue=False, **PRIVATE)
+    stopped = started.failure(_bind(handlers.after_stop, context), screen[0], screen, queue=False, **PRIVATE)
+    stopped.then(_bind(opening.summarise, context), screen[0], screen[4], **PRIVATE)
     return started
 
 

@@ -69,7 +69,7 @@ def test_steps_that_follow_too_fast_are_shown_together(context: Context) -> None
 def test_the_phases_are_told_in_words(context: Context) -> None:
     texts = [said(screen)["text"] for screen in play(context) if isinstance(screen.status, str)]
     assert texts[0] == "Loading the target …"
-    assert "Measuring plain decoding first: 5 of at most 32 tokens." in texts
+    assert "First plain decoding, to compare with: 5 of at most 32 tokens." in texts
     assert any(text.startswith("Decoding with EAGLE-2") for text in texts)
 
 
@@ -162,13 +162,13 @@ def test_stop_closes_the_runner_and_keeps_what_was_decoded(context: Context, mon
 @pytest.mark.parametrize("value", [None, "", "{", "[]", '{"id": 3}', '{"id": "eagle2-code", "steps": 12, "v": 0}', 5])
 def test_stop_before_the_first_step_leaves_the_recording_alone(context: Context, value: Any) -> None:
     screen = handlers.after_stop(context, value)
-    assert said(screen)["text"] == "Stopped before the first step."
+    assert said(screen)["text"] == "Stopped before the first step. On screen is what was there before."
     assert screen.viewer == KEEP
 
 
 def test_stop_before_the_first_step_does_not_count_an_older_runs_steps(context: Context) -> None:
     older = play(context)[-2].viewer
-    assert said(handlers.after_stop(context, older))["text"] == "Stopped before the first step."
+    assert said(handlers.after_stop(context, older))["text"] == "Stopped before the first step. On screen is what was there before."
 
 
 def test_two_visitors_never_share_an_id(context: Context) -> None:
