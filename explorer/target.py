@@ -14,7 +14,6 @@ from explorer.errors import CheckpointError
 from explorer.models.attention import LAYOUT
 from explorer.models.cache import CacheShape, TreeCache
 from explorer.models.fused import fuse, probe_decoder
-from explorer.models.fused_decoder import fuse_decoder
 from explorer.models.packed import is_packable, pack, pack_linears
 from explorer.models.slot_cache import SlotCache
 from explorer.theory import ModelShape
@@ -83,7 +82,6 @@ class Target:
             attend = pick("tree_attention", backend, self.device)
             fuse(self._decoder, attend, partial(probe_decoder, self._decoder))
             pack_linears(self._decoder)
-            self._decoder = fuse_decoder(self._decoder, attend, self._shape)
         self.head = pack(self.lm_head) if head is None else head
         self.start(0)
 

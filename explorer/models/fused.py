@@ -17,8 +17,8 @@ from explorer.models.attention import LAYOUT
 from explorer.models.packed import pack
 from kernels.tree_attention.inputs import IN_ORDER
 
-FAMILIES = ("Llama", "Mistral", "Qwen2")
-TOLERANCE = 1e-3  # of the largest hidden value; float32 sums in another order differ by far less
+_FAMILIES = ("Llama", "Mistral", "Qwen2")
+_TOLERANCE = 1e-3  # of the largest hidden value; float32 sums in another order differ by far less
 
 
 class FusedAttention(nn.Module):
@@ -27,11 +27,11 @@ class FusedAttention(nn.Module):
     def __init__(self, attention: Any, attend: Callable[..., Tensor]) -> None:
         super().__init__()
         self._attend = attend
-        self.layer_idx: int = attention.layer_idx
-        self.scale: float = attention.scaling
-        self.head_dim: int = attention.head_dim
-        self.num_heads: int = attention.q_proj.out_features // attention.head_dim
-        self.num_kv_heads: int = attention.k_proj.out_features // attention.head_dim
+        self._layer_idx: int = attention.layer_idx
+        self._scale: float = attention.scaling
+        self._head_dim: int = attention.head_dim
+        self._num_heads = attention.q_proj.out_features // attention.head_dim
+        self._num_kv_heads = attention.k_proj.out_features // attention.head_dim
         self.qkv = pack(concatenate(attention.q_proj, attention.k_proj, attention.v_proj))
         self.output = pack(attention.o_proj)
 
@@ -44,14 +44,14 @@ class FusedAttention(nn.Module):
         **options: Any,
     ) -> tuple[Tensor, None]:
         num_rows = hidden_states.shape[1]
-        heads = self.qkv(hidden_states).view(1, num_rows, -1, self.head_dim).transpose(1, 2)  # [1, q + k + v, R, D]
-        num_rotated = self.num_heads + self.num_kv_heads
+        heads = self.qkv(hidden_states).view(1, num_rows, -1, self._head_dim).transpose(1, 2)  # [1, q + k + v, R, D]
+        num_rotated = self._num_heads + self._num_kv_heads
         rotated = _rotate(heads[:, :num_rotated], *position_embeddings)
-        query, key, value = rotated[:, : self.num_heads], rotated[:, self.num_heads :], heads[:, num_rotated:]
+        query, key, value = rotated[:, : self._num_heads], rotated[:, self._num_heads :], heads[:, num_rotated:]
         if cache is not None:
-            key, value = cache.update(key, value, self.layer_idx)
+            key, value = cache.update(key, value, self._layer_idx)
         mask = None if attention_mask is None else attention_mask[0, 0]
-        attended = self._attend(query, key, value, mask, self.scale, options.get(LAYOUT, IN_ORDER))
+        attended = self._attend(query, key, value, mask, self._scale, options.get(LAYOUT, IN_ORDER))
         return self.output(attended.transpose(1, 2).reshape(1, num_rows, -1)), None
 
 
@@ -88,7 +88,7 @@ def fuse(network: nn.Module, attend: Callable[..., Tensor], probe: Callable[[], 
     for parent, name, _, fused in replaced:
         setattr(parent, name, fused)
     difference = float((probe() - expected).abs().max())
-    if difference <= TOLERANCE * max(1.0, float(expected.abs().max())):
+    if difference <= _TOLERANCE * max(1.0, float(expected.abs().max())):
         return len(replaced)
     for parent, name, child, _ in replaced:
         setattr(parent, name, child)
@@ -100,7 +100,7 @@ def _known(module: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
     for parent in module.modules():
         for name, child in parent.named_children():
             kind = type(child).__name__
-            family = next((word for word in FAMILIES if kind.startswith(word)), None)
+            family = next((word for word in _FAMILIES if kind.startswith(word)), None)
             is_silu = getattr(getattr(child, "config", None), "hidden_act", None) == "silu"
             if family and kind.removeprefix(family) in ("Attention", "RMSNorm", "MLP" if is_silu else ""):
                 yield parent, name, child

@@ -73,7 +73,7 @@ def test_another_activation_is_left_alone() -> None:
 
 
 def test_a_decoder_that_differs_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused, "TOLERANCE", -1.0)
+    monkeypatch.setattr(fused, "_TOLERANCE", -1.0)
     decoder = decoder_of(LlamaConfig(**SIZES))
     expected = hidden(decoder)
     assert fuse(decoder, tree_attention, partial(probe_decoder, decoder)) == 0
