@@ -15,7 +15,8 @@ function createChooser(store, insights, isAlone) {
 
   // Remembers an own run; a handle may bring others along and say which view they are for.
   function see({ id, recorded, others, view }) {
-    if (id && !recorded) store.set({ own: [...new Set([...store.own, id, ...(others || [])])].slice(-MAX_OWN - 1) });
+    const seen = [id, ...(others || [])].filter((each) => !store.own.includes(each));
+    if (id && !recorded && seen.length) store.set({ own: [...store.own, ...seen].slice(-MAX_OWN - 1) });
     if (!others) return;
     settledFor = id;
     store.set({ others, ...(view ? { view } : {}) });

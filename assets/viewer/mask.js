@@ -44,8 +44,8 @@ function createMask(store, moments, onOrder) {
     canvas.setAttribute("height", MASK_HEAD + n * shape.cell + 2);
     const set = cells.length;
     canvas.setAttribute("aria-label", `Tree mask, ${rows(n)}, ${set} of ${n * n} cells set`);
-    const board = moments.board();
-    note.textContent = board && !board.isFlat ? "" : step.mask; // no rows, nothing to count
+    note.textContent = step.mask;
+    note.style.visibility = board && !board.isFlat ? "hidden" : ""; // no rows yet, nothing to count: its place stays
     note.title = step.mask;
     arrange();
     link();
@@ -68,11 +68,10 @@ function createMask(store, moments, onOrder) {
     return board && board.kind === "commit" && !board.kept.has(row) ? " is-dropped" : "";
   }
 
-  // The head of a column: under the pointer, it shows which rows may see that one.
+  // The head of a column: with the pointer above or on it, it shows which rows may see that one.
   function drawTick(model, row, board) {
-    return svg("g", { class: "dtx-tick", "data-column": row },
-      svg("rect", { class: "dtx-hit", x: 0, y: 0, width: shape.cell, height: MASK_HEAD }),
-      svg("rect", { class: "dtx-column is-" + stateOf(model, board, row), x: 0, y: TICK_TOP, width: shape.cell - shape.inset, height: TICK_HEIGHT }));
+    return svg("rect", { class: "dtx-tick dtx-column is-" + stateOf(model, board, row), "data-column": row, y: TICK_TOP,
+      width: shape.cell - shape.inset, height: TICK_HEIGHT });
   }
 
   // What lies behind a row of cells: its label where there is room, the prefix cell, the highlight.
@@ -101,7 +100,7 @@ function createMask(store, moments, onOrder) {
     order.forEach((row, at) => { place[row] = at; });
     const left = shape.left + PREFIX_WIDTH + PREFIX_GAP;
     bands.forEach((band, row) => band.setAttribute("transform", `translate(0 ${MASK_HEAD + place[row] * shape.cell})`));
-    ticks.forEach((tick, row) => tick.setAttribute("transform", `translate(${left + place[row] * shape.cell} 0)`));
+    ticks.forEach((tick, row) => tick.setAttribute("x", left + place[row] * shape.cell));
     for (const [row, column, cell] of cells) {
       cell.setAttribute("x", left + place[column] * shape.cell);
       cell.setAttribute("y", MASK_HEAD + place[row] * shape.cell);
@@ -121,10 +120,17 @@ function createMask(store, moments, onOrder) {
 
   // Over the heads a column, below them a row.
   function point(event) {
-    const head = event.target.closest("[data-column]");
-    if (!head) { store.set({ hover: rowAt(event), column: null, lit: null }); return; }
-    const column = Number(head.dataset.column);
+    const column = columnAt(event);
+    if (column === null) { store.set({ hover: rowAt(event), column: null, lit: null }); return; }
     if (column !== store.column) store.set({ hover: null, column, lit: descendantsOf(modelOf(store.step()), column) });
+  }
+
+  function columnAt(event) {
+    if (!shape || !store.step()) return null;
+    const { left, top } = canvas.getBoundingClientRect();
+    const at = Math.floor((event.clientX - left - shape.left - PREFIX_WIDTH - PREFIX_GAP) / shape.cell);
+    const column = event.clientY - top < MASK_HEAD ? place.indexOf(at) : -1;
+    return column < 0 || !ticks[column] ? null : column;
   }
 
   function rowAt(event) {

@@ -59,7 +59,7 @@ def test_a_column_of_the_mask_shows_who_may_see_it(open_viewer: OpenViewer) -> N
     go(page, 1)
     step, row = trace.steps[1], 1
     seen = visibility_sentences(step)
-    page.locator(f'.dtx-tick[data-column="{row}"] .dtx-column').hover()
+    page.locator(f'.dtx-tick[data-column="{row}"]').hover()
     cells = page.eval_on_selector_all(".dtx-cell.is-linked", "all => all.map((cell) => cell.dataset.cell)")
     below = {row}
     for each, parent in enumerate(step.tree.parent):

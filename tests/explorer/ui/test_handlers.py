@@ -168,7 +168,10 @@ def test_stop_before_the_first_step_leaves_the_recording_alone(context: Context,
 
 def test_stop_before_the_first_step_does_not_count_an_older_runs_steps(context: Context) -> None:
     older = play(context)[-2].viewer
-    assert said(handlers.after_stop(context, older))["text"] == "Stopped before the first step. On screen is what was there before."
+    assert (
+        said(handlers.after_stop(context, older))["text"]
+        == "Stopped before the first step. On screen is what was there before."
+    )
 
 
 def test_two_visitors_never_share_an_id(context: Context) -> None:
