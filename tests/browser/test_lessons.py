@@ -144,7 +144,7 @@ def test_lessons_are_picked_from_the_list_and_stops_by_their_marks(
     expect(page.locator(".dtx-order")).to_have_text("engine order")
     page.locator(".dtx-lesson-back").click()
     wait_for(page, stop_at((3, 1)))
-    expect(page.locator(".dtx-order")).to_have_text("depth-first order")
+    expect(page.locator(".dtx-order")).to_have_text("depth-first")
 
 
 def test_an_address_that_leads_nowhere_opens_the_first_stop(server: AppServer, open_page: Callable[..., Page]) -> None:

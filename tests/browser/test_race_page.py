@@ -106,7 +106,7 @@ def test_an_uploaded_trace_can_be_the_other_one(
     page.locator("input[type=file]").set_input_files(str(mine))
     expect(page.locator(".dtx-title strong")).to_have_text("Medusa")
     page.locator("#picker input").click()
-    page.get_by_role("option", name="Chat · EAGLE-2").click()
+    page.get_by_role("option", name="Chat · EAGLE-2", exact=True).click()
     expect(page.locator(".dtx-title strong")).to_have_text("EAGLE-2")
     page.locator('[data-view="diff"]').click()
     expect(page.locator(".dtx-rival option").first).to_contain_text("Medusa (total_tokens 7) · your run")
