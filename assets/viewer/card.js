@@ -37,8 +37,7 @@ function createCard(store, moments) {
     }
     add("position", String(step.prefix + model.col[node]), fine((node < model.n ? "row " + node + ", " : "") + "depth " + model.col[node]));
     const bytes = store.bytes(model.token[node]);
-    add("token id", String(model.token[node]));
-    if (bytes) list.append(el("div", { class: "dtx-bytes" }, el("dt", {}, "bytes"), el("dd", { title: bytes }, shorten(bytes, BYTE_CELLS))));
+    add("token id", String(model.token[node]), bytes ? el("span", { class: "dtx-bytes", title: "bytes " + bytes }, shorten(bytes, BYTE_CELLS)) : null);
     return list;
   }
 

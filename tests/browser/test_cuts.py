@@ -83,7 +83,7 @@ def test_the_card_shows_bytes_and_position(open_viewer: OpenViewer) -> None:
         page.evaluate("(pin) => viewer.store.set({pin})", row)
         label = trace.vocab[str(step.tree.token[row])]
         assert label.hex is not None
-        shown = page.locator(".dtx-bytes dd").get_attribute("title")
-        assert shown == " ".join(re.findall("..", label.hex.upper()))
+        shown = page.locator(".dtx-bytes").get_attribute("title")
+        assert shown == "bytes " + " ".join(re.findall("..", label.hex.upper()))
         position = step.prefix_len + depths(step.tree.parent)[row]
         expect(page.locator(".dtx-numbers")).to_contain_text(f"position{position}")
