@@ -50,7 +50,7 @@ function createHistogram(store) {
   const chart = svg("svg", { class: "dtx-demo-chart", viewBox: `0 0 ${CHART_WIDTH} ${CHART_HEIGHT}`, role: "img", preserveAspectRatio: "none" });
   const words = el("p", { class: "dtx-demo-words" });
   const distance = el("p", { class: "dtx-demo-distance" });
-  const spoken = el("p", { class: "dtx-spoken", "aria-live": "polite" });
+  const spoken = el("p", { class: "dtx-demo-spoken", "aria-live": "polite" });
   const section = el("section", { class: "dtx-demo", "aria-label": "Histogram of acceptance rules" },
     el("div", { class: "dtx-demo-bar" }, start, count), table, distance, chart, words, spoken);
   let demo = null, run = null, cells = [], timer = null;
