@@ -126,7 +126,8 @@ class DraftModel(Method):
         return token, float(dist[token])
 
 
-def _favourites(dists: Sequence[Tensor]) -> list[list[tuple[int, float]]]:
-    """The likeliest tokens of each distribution, with their probabilities as the drafter used them."""
+def _favourites(dists: Sequence[Tensor]) -> list[list[list[int | float]]]:
+    """The likeliest tokens of each distribution, [token, probability as the drafter used it] each."""
     tops = [dist.topk(min(_NUM_SHOWN, len(dist))) for dist in dists]
-    return [list(zip(top.indices.tolist(), top.values.tolist(), strict=True)) for top in tops]
+    pairs = [zip(top.indices.tolist(), top.values.tolist(), strict=True) for top in tops]
+    return [[[token, float(f"{prob:.9g}")] for token, prob in each] for each in pairs]

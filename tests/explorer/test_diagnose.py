@@ -86,4 +86,6 @@ def test_recorded_runs_have_a_verdict_with_numbers(name: str) -> None:
     found = diagnose([Subject(recorded(name), name)])
     (method,) = found.methods
     assert method.verdict and all(any(char.isdigit() for char in item.sentence) for item in method.verdict)
-    assert method.calibrations and encode(found)["methods"][0]["method"] == method.method
+    has_confidence = any(prob is not None for step in recorded(name).steps for prob in step.tree.draft_prob[1:])
+    assert bool(method.calibrations) == has_confidence  # guesses from the text or the target carry no probability
+    assert encode(found)["methods"][0]["method"] == method.method
