@@ -1,12 +1,10 @@
-"""The formulas that speculation rests on, as pure functions beside which measured points can be put. Standard library.
+"""What a pass must cost at least, by the roofline: pure functions beside which measured times can be put.
 
-Sources: expected tokens and speedup, Leviathan et al. (arXiv 2211.17192), equation 1 and theorem 3.8; the roofline,
-Williams et al., "Roofline: an insightful visual performance model" (CACM 2009).
+Source: Williams et al., "Roofline: an insightful visual performance model" (CACM 2009). Standard library only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -41,11 +39,6 @@ class PassWork:
     num_bytes: float
     num_operations: float
 
-    @property
-    def intensity(self) -> float:
-        """Operations a byte: the roofline's horizontal axis."""
-        return self.num_operations / self.num_bytes
-
 
 def pass_work(shape: ModelShape, num_rows: int, prefix_len: int) -> PassWork:
     """A pass of ``num_rows`` behind ``prefix_len`` cached tokens.
@@ -78,30 +71,3 @@ def free_rows(shape: ModelShape, prefix_len: int, peaks: Peaks, most: int = 1024
             break
         rows += 1
     return rows
-
-
-def expected_tokens(alpha: float, length: int) -> float:
-    """Tokens a step emits where each of ``length`` drafted tokens in a row is accepted with ``alpha``, independently.
-
-    (1 - alpha^(length + 1)) / (1 - alpha), the target's own token included.
-    """
-    return float(length + 1) if alpha >= 1 else (1 - alpha ** (length + 1)) / (1 - alpha)
-
-
-def tokens_by_depth(acceptance_by_depth: Sequence[float | None]) -> float:
-    """The same where each depth has its own share of acceptance among the steps that reached it: exact for any tree."""
-    total, reached = 1.0, 1.0
-    for share in acceptance_by_depth:
-        reached *= share or 0.0
-        total += reached
-    return total
-
-
-def speedup(tau: float, verify_ratio: float, draft_ratio: float) -> float:
-    """Tokens a step over what it costs in passes of one row: its verify pass and all its drafting."""
-    return tau / (verify_ratio + draft_ratio)
-
-
-def break_even(verify_ratio: float, draft_ratio: float) -> float:
-    """The tokens per pass from which a step of this cost pays."""
-    return verify_ratio + draft_ratio
