@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import torch
-
-from explorer.bench_report import AUTOREGRESSIVE, GENERATE
-from explorer.checkpoints.target import load_reference
-from explorer.config import Sampling
+from explorer.bench_report import AUTOREGRESSIVE, GENERATE, GENERATE_ASSISTED
 from explorer.engine import Decoding
-from explorer.loading import ModelStore
+from explorer.errors import SettingError
+from explorer.loading import ModelStore, drafter_path
 from explorer.measurement import Measurement, ResultsFile
 from explorer.metrics import acceptance_histogram, depth_counts, head_counts
+from explorer.peers import Peers
 from explorer.questions import Question
 from explorer.run_setup import Run, check_request, prepare_run
 from explorer.runner import warm_decoding
 from explorer.runner_events import Notice, RunRequest, Status, drain
 from explorer.text import render_prompt
 from explorer.trace import Step
-
-NUM_GENERATE_WARM_UP = 4
 
 T = TypeVar("T")
 
@@ -40,14 +35,16 @@ class Progress:
 
 
 def run_bench(
-    requests: list[RunRequest], questions: list[Question], results: ResultsFile, has_generate: bool
+    requests: list[RunRequest], questions: list[Question], results: ResultsFile, outside: Sequence[str] = ()
 ) -> Iterator[Progress]:
-    """Measure every request (one a method) on every question; the lanes take turns at going first.
+    """Measure every request (one a method) and every lane of PEERS in ``outside`` on every question.
 
-    The requests' prompts are replaced by the questions'. Measurements already in ``results`` are not made again.
+    The lanes take turns at going first. The requests' prompts are replaced by the questions'. Measurements already in
+    ``results`` are not made again. Raises SettingError where a lane from outside lacks its draft model.
     """
     bench = _Bench()
-    lanes = [*([GENERATE] if has_generate else []), *(request.method for request in requests)]
+    bench.check(requests[0], outside)
+    lanes = [*outside, *(request.method for request in requests)]
     by_method = {request.method: request for request in requests}
     for request in requests:  # what does not load or resolve is said before anything is measured
         bench.prepare(dataclasses.replace(request, prompt=questions[0].text))
@@ -60,7 +57,7 @@ def run_bench(
                 yield Progress(num_done, num_all, None)
                 continue
             request = dataclasses.replace(by_method.get(lane, requests[0]), prompt=question.text)
-            measured = bench.generate(request, question) if lane == GENERATE else bench.decode(request, question)
+            measured = bench.outside(lane, request, question) if lane in outside else bench.decode(request, question)
             results.add(measured)
             yield Progress(num_done, num_all, measured, tuple(bench.take_notices()))
 
@@ -70,7 +67,7 @@ class _Bench:
 
     def __init__(self) -> None:
         self._store = ModelStore()
-        self._reference: Any = None
+        self._peers: Peers | None = None
         self._notices: dict[str, None] = {}
         self._told = 0
 
@@ -80,6 +77,12 @@ class _Bench:
         self._told = len(self._notices)
         return new
 
+    def check(self, request: RunRequest, outside: Sequence[str]) -> None:
+        """Refuse, before anything is measured, a lane that has nothing to draft with."""
+        preset = self._store.preset(request)
+        if GENERATE_ASSISTED in outside and "draft_model" not in preset.drafters:
+            raise SettingError(f"{GENERATE_ASSISTED}: no draft model is known for {preset.name}; leave it out")
+
     def decode(self, request: RunRequest, question: Question) -> Measurement:
         """One of our methods, warmed up."""
         run = self.prepare(request)
@@ -88,45 +91,29 @@ class _Bench:
         steps = list(decoding.steps())
         return _measurement(run, question, decoding, steps)
 
-    def generate(self, request: RunRequest, question: Question) -> Measurement:
-        """transformers' generate: the prompt pass is what a run for one token costs, and is taken off."""
+    def outside(self, lane: str, request: RunRequest, question: Question) -> Measurement:
+        """One of transformers' own lanes: the prompt pass is what a run for one token costs, and is taken off."""
         models = self._finish(self._store.models(request), request)
         target = models.target
-        if self._reference is None:
-            self._reference = load_reference(self._store.preset(request).source, target.device, target.dtype)
+        if self._peers is None:
+            preset = self._store.preset(request)
+            draft_model = preset.drafters.get("draft_model")
+            self._peers = Peers(target, preset.source, drafter_path(draft_model) if draft_model else None)
         ids = render_prompt(target.tokenizer, question.text, request.system, request.use_chat_template).token_ids
-        self._timed(target, ids, NUM_GENERATE_WARM_UP, request)
-        prefill_ms, _ = self._timed(target, ids, 1, request)
-        total_ms, output = self._timed(target, ids, request.max_new_tokens, request)
-        is_stopped = output[-1] in target.stop_ids and not request.ignore_stop
+        stops = [] if request.ignore_stop else sorted(target.stop_ids)
+        answer = self._peers.run(lane, ids, request.max_new_tokens, request.sampling, stops)
+        output = answer.output
         return Measurement(
             question_id=question.id,
             category=question.category,
-            method=GENERATE,
+            method=lane,
             output=output,
-            stop="eos" if is_stopped else "max_new_tokens",
+            stop="eos" if output[-1] in stops else "max_new_tokens",
             num_prompt_tokens=len(ids),
-            prefill_ms=prefill_ms,
-            decode_ms=max(total_ms - prefill_ms, 0.0),
-            num_steps=len(output) - 1,
+            prefill_ms=answer.prefill_ms,
+            decode_ms=max(answer.total_ms - answer.prefill_ms, 0.0),
+            num_steps=len(output) - 1 if lane == GENERATE else 0,  # how many passes the others made is not told
         )
-
-    def _timed(self, target: Any, ids: list[int], num_tokens: int, request: RunRequest) -> tuple[float, list[int]]:
-        inputs = torch.tensor([ids], device=target.device)
-        stops = None if request.ignore_stop else sorted(target.stop_ids)
-        how = _generate_options(request.sampling)
-        torch.manual_seed(request.sampling.seed)
-        started = time.perf_counter()
-        with torch.inference_mode():
-            written = self._reference.generate(
-                inputs,
-                attention_mask=torch.ones_like(inputs),
-                max_new_tokens=num_tokens,
-                eos_token_id=stops,
-                **how,
-            )
-        output: list[int] = written[0, len(ids) :].tolist()  # waits for the device
-        return (time.perf_counter() - started) * 1e3, output
 
     def prepare(self, request: RunRequest) -> Run:
         """Everything a run needs, loaded and resolved; raises ExplorerError subclasses."""
@@ -140,14 +127,6 @@ class _Bench:
                 self._notices[f"{request.method}: {event.text}"] = None
 
         return drain(loading, keep)
-
-
-def _generate_options(sampling: Sampling) -> dict[str, Any]:
-    """Our sampling as transformers' generate takes it; its own default for top_k is 50, so all are said."""
-    if sampling.is_greedy:
-        return {"do_sample": False}
-    filters = {"top_k": sampling.top_k, "top_p": float(sampling.top_p)}
-    return {"do_sample": True, "temperature": float(sampling.temperature)} | filters
 
 
 def _measurement(run: Run, question: Question, decoding: Decoding, steps: list[Step]) -> Measurement:

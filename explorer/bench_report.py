@@ -14,7 +14,8 @@ from typing import Any
 from explorer.measurement import Measurement
 
 AUTOREGRESSIVE = "autoregressive"
-GENERATE = "generate"  # transformers' own greedy decoding of the same weights: the outside baseline
+# transformers' own decoding of the same weights, plain (the outside baseline) and with its own speculation.
+GENERATE, GENERATE_LOOKUP, GENERATE_ASSISTED = PEERS = ("generate", "generate_lookup", "generate_assisted")
 SCHEMA, SCHEMA_VERSION = "draft-tree-bench", 1
 NEAR_TIE = 5e-4  # logits; below it two float32 routes through the same weights may choose differently
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from explorer.bench_markdown import to_markdown
-from explorer.bench_report import AUTOREGRESSIVE, GENERATE, build_report
+from explorer.bench_report import AUTOREGRESSIVE, GENERATE_ASSISTED, PEERS, build_report
 from explorer.cli import bench_compare
 from explorer.cli.trace import add_placement_arguments, add_sampling_arguments, to_sampling
 from explorer.config import DEFAULT_TARGET, METHOD_NAMES, Sampling, parse_assignments
@@ -23,6 +23,7 @@ from explorer.measurement import ResultsFile
 from explorer.questions import Question, digest, read_questions, select
 from explorer.rules import sampling_text
 from explorer.runner_events import RunRequest
+from explorer.target_presets import find_target, load_targets
 from explorer.trace import SamplingRecord
 from explorer.trace_files import write_atomically
 
@@ -32,12 +33,13 @@ BUSY = 1.0  # load beyond our own threads from which other work disturbs the clo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Methods, questions and what is measured of them."""
-    known = ", ".join((*METHOD_NAMES, GENERATE))
+    known = ", ".join((*METHOD_NAMES, *PEERS))
     actions = parser.add_subparsers(metavar="compare A/report.json B/report.json")
     compare = actions.add_parser("compare", help=bench_compare.HELP, description=bench_compare.HELP, allow_abbrev=False)
     bench_compare.add_arguments(compare)
     compare.set_defaults(run=bench_compare.run)
     parser.add_argument("--methods", default="autoregressive,medusa,eagle2", metavar="A,B,C", help=f"any of {known}")
+    parser.add_argument("--peers", action="store_true", help="transformers' own decoding of the same weights as well")
     add_question_arguments(parser)
     parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID")
     parser.add_argument("--drafter", metavar="DIR_OR_ID", help="default: the target preset's own for each method")
@@ -93,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
     if missing := [name for name in ("questions", "out") if getattr(args, name) is None]:
         raise SettingError(f"the following arguments are required: {', '.join(f'--{name}' for name in missing)}")
     methods = _split(args.methods)
-    samplings = samplings_of([method for method in methods if method != GENERATE], to_sampling(args))
+    methods += [peer for peer in _peers(args) if peer not in methods]
+    samplings = samplings_of([method for method in methods if method not in PEERS], to_sampling(args))
     requests = [_request(args, method, sampling) for method, sampling in samplings.items()]
     questions = choose_questions(args)
     from explorer.bench import run_bench  # torch and transformers
@@ -109,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     _say_load("before")
     with prompt_bar() as bar:
         task = bar.add_task("measuring", total=None)
-        for progress in run_bench(requests, questions, results, GENERATE in methods):
+        for progress in run_bench(requests, questions, results, [name for name in methods if name in PEERS]):
             for notice in progress.notices:
                 bar.console.print(f"note: {notice}")
             bar.update(task, completed=progress.num_done, total=progress.num_all)
@@ -136,12 +139,18 @@ def _split(text: str, *, allow_none: bool = False) -> list[str]:
     names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if allow_none:
         return names
-    known = (*METHOD_NAMES, GENERATE)
+    known = (*METHOD_NAMES, *PEERS)
     if unknown := [name for name in names if name not in known]:
         raise SettingError(f"--methods: unknown {', '.join(unknown)}; allowed: {', '.join(known)}")
     if AUTOREGRESSIVE not in names:
         names.insert(0, AUTOREGRESSIVE)  # every speedup and every equality is against it
     return names
+
+
+def _peers(args: argparse.Namespace) -> list[str]:
+    """The lanes that ``--peers`` adds: all that this target has what they need for."""
+    has_draft_model = "draft_model" in find_target(args.target, load_targets()).drafters
+    return [peer for peer in PEERS if args.peers and (has_draft_model or peer != GENERATE_ASSISTED)]
 
 
 def _request(args: argparse.Namespace, method: str, sampling: Sampling) -> RunRequest:

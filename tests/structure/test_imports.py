@@ -82,6 +82,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.run_trace": 6,
     "explorer.device_queue": 6,
     "explorer.bench": 6,
+    "explorer.peers": 6,
     "explorer.cost": 6,
     "explorer.training": 6,
     "explorer.views": VIEWS,
