@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, settings
 
 # Before any test imports torch, gradio or huggingface_hub.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+if "PYTEST_XDIST_WORKER_COUNT" in os.environ:  # side by side, two teams of threads on the same cores slow each other
+    share = (os.cpu_count() or 1) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, share)))
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("GRADIO_RUN_HISTORY", "False")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -21,6 +21,7 @@ VENV = ROOT / ".venv"
 REQUIREMENTS = ("-r", "requirements.txt", "-r", "tests/requirements.txt")
 PYTHONS = ((3, 10), (3, 12))  # lowest and highest version this project is checked with
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MAX_WORKERS = 4  # each holds a default target of its own: about 2 GB
 APT_TIMEOUT_S, BROWSER_TIMEOUT_S, FETCH_TIMEOUT_S = 240, 240, 420
 ENVIRONMENT = {
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -185,7 +186,7 @@ def run_checks(python: str, pytest_arguments: Sequence[str], started: float) -> 
         ("ruff check", ("ruff", "check", ".")),
         ("ruff format", ("ruff", "format", "--check", ".")),
         ("mypy", ("mypy",)),
-        ("pytest", ("pytest", *pytest_arguments)),
+        ("pytest", ("pytest", *workers(pytest_arguments), *pytest_arguments)),
     ):
         began = heading(" ".join(command))
         passed, summary = stream(python, "-m", *command)
@@ -194,6 +195,13 @@ def run_checks(python: str, pytest_arguments: Sequence[str], started: float) -> 
     print(f"\n=== {', '.join(results)}; {time.monotonic() - started:.0f} s in all")
     print(summary, flush=True)
     return int(failed)
+
+
+def workers(pytest_arguments: Sequence[str]) -> tuple[str, ...]:
+    """Options that spread the test files over the processors, unless the caller says how many or wants a debugger."""
+    number = min(MAX_WORKERS, os.cpu_count() or 1)
+    is_told = any(argument.startswith(("-n", "--numprocesses", "--pdb")) for argument in pytest_arguments)
+    return () if number == 1 or is_told else ("-n", str(number), "--dist", "loadfile")
 
 
 def stream(*command: str) -> tuple[bool, str]:

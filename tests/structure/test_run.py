@@ -75,3 +75,20 @@ def test_extra_arguments_reach_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert run.main(["--fast", "-k", "tree"]) == 0
     assert asked == [("-m", "not browser and not default_target and not slow and not soak", "-k", "tree")]
+
+
+@pytest.mark.parametrize(
+    ("cores", "arguments", "expected"),
+    [
+        (1, [], ()),
+        (2, [], ("-n", "2", "--dist", "loadfile")),
+        (64, ["-k", "tree"], ("-n", "4", "--dist", "loadfile")),
+        (8, ["-n", "8"], ()),
+        (8, ["--pdb"], ()),
+    ],
+)
+def test_test_files_are_spread_over_the_processors(
+    monkeypatch: pytest.MonkeyPatch, cores: int, arguments: list[str], expected: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    assert run.workers(arguments) == expected
