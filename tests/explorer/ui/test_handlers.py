@@ -90,9 +90,18 @@ def test_the_request_says_what_the_form_said(context: Context) -> None:
     assert request.settings.keys() <= {"total_tokens", "depth", "top_k"}, "other methods' controls stay out"
 
 
+def test_adaptive_is_for_methods_that_can_rest_and_no_mistake_elsewhere(context: Context) -> None:
+    for method in ("eagle2", "lookahead"):
+        play(context, adaptive=True, method=method)
+    play(context)
+    assert [request.is_adaptive for request in context.runner.requests] == [True, False, False]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
+        ({"adaptive": "perhaps"}, "adaptive must be true or false"),
+        ({"adaptive": ["yes"]}, "adaptive must be true or false"),
         ({"prompt": "  \n"}, "empty"),
         ({"prompt": None}, "empty"),
         ({"prompt": 7}, "text"),
