@@ -159,7 +159,7 @@ def test_stop_closes_the_runner_and_keeps_what_was_decoded(context: Context, mon
     events.close()  # type: ignore[attr-defined]
     assert runner.num_closed == 1
     assert not runner.device.locked(), "the next visitor's run can begin"
-    screen = handlers.after_stop(context, handle)
+    screen = handlers.after_stop(context, handle, handlers.STOPPED)
     assert said(screen)["text"] == "Stopped after 2 steps."
     trace, is_done = context.store.get(shown(screen)["id"])
     assert is_done
@@ -170,7 +170,7 @@ def test_stop_closes_the_runner_and_keeps_what_was_decoded(context: Context, mon
 
 @pytest.mark.parametrize("value", [None, "", "{", "[]", '{"id": 3}', '{"id": "eagle2-code", "steps": 12, "v": 0}', 5])
 def test_stop_before_the_first_step_leaves_the_recording_alone(context: Context, value: Any) -> None:
-    screen = handlers.after_stop(context, value)
+    screen = handlers.after_stop(context, value, handlers.STOPPED)
     assert said(screen)["text"] == "Stopped before the first step. On screen is what was there before."
     assert screen.viewer == KEEP
 
@@ -178,9 +178,16 @@ def test_stop_before_the_first_step_leaves_the_recording_alone(context: Context,
 def test_stop_before_the_first_step_does_not_count_an_older_runs_steps(context: Context) -> None:
     older = play(context)[-2].viewer
     assert (
-        said(handlers.after_stop(context, older))["text"]
+        said(handlers.after_stop(context, older, handlers.STOPPED))["text"]
         == "Stopped before the first step. On screen is what was there before."
     )
+
+
+@pytest.mark.parametrize("how", ["", None, 3, "else"])
+def test_a_run_that_the_queue_refused_says_so(context: Context, how: Any) -> None:
+    screen = handlers.after_stop(context, None, how)
+    assert said(screen) == {"kind": "error", "text": handlers.QUEUE_FULL}
+    assert is_enabled(screen.run_button) and not is_enabled(screen.stop_button)
 
 
 def test_two_visitors_never_share_an_id(context: Context) -> None:
