@@ -36,6 +36,10 @@ TOGGLE_JS = """() => {
 }"""
 # And a run that starts there brings its status line into sight.
 SHOW_STATUS_JS = "() => { document.querySelector('#status').scrollIntoView({block: 'nearest'}); }"
+# Gradio tells a run that was stopped and one that its queue refused alike; the page remembers which button was pressed.
+BEGIN_JS = "() => { window.isRunStopped = false; return []; }"
+STOP_JS = "() => { window.isRunStopped = true; return []; }"
+HOW_ENDED_JS = f"(viewer) => [viewer, window.isRunStopped ? '{handlers.STOPPED}' : '']"
 AFTER_PAINT_JS = (
     "() => new Promise(done => setTimeout(() => done([]), 1000))"  # plotly.js is 4.6 MB: the viewer comes first
 )
@@ -203,7 +207,7 @@ def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
     race.success(bind(opening.summarise, context), screen[0], screen[4], **PRIVATE)
     for button in (form.run, form.race):
         button.click(None, js=SHOW_STATUS_JS, **PRIVATE)
-    form.stop.click(bind(handlers.announce_stop, context), None, screen, queue=False, **PRIVATE)
+    form.stop.click(bind(handlers.announce_stop, context), None, screen, queue=False, js=STOP_JS, **PRIVATE)
     form.stop.click(None, cancels=[run, race], **PRIVATE)
 
 
@@ -218,6 +222,7 @@ def _wire_start(
         screen,
         queue=False,
         trigger_mode="once",
+        js=BEGIN_JS,
         **PRIVATE,
     )
 
@@ -235,7 +240,10 @@ def _wire_start(
         **PRIVATE,
     )
     # A cancelled event counts as failed, and this fires when the run is really over: no late update can follow it.
-    stopped = started.failure(bind(handlers.after_stop, context), screen[0], screen, queue=False, **PRIVATE)
+    ended = [screen[0], screen[1]]  # the script's word takes the place of the second
+    stopped = started.failure(
+        bind(handlers.after_stop, context), ended, screen, queue=False, js=HOW_ENDED_JS, **PRIVATE
+    )
     stopped.then(bind(opening.summarise, context), screen[0], screen[4], **PRIVATE)
     return started
 
