@@ -92,7 +92,8 @@ document.querySelector("#viewer").addEventListener("explorer-take", async (event
     tell(error.message, true);
   }
 });
-let isOpened = false; // until the server has looked at the address, it stays as it was typed
+// Until the server has looked at the address, it stays as it was typed; elsewhere the viewer comes after that.
+let isOpened = Boolean(shell.dataset.page);
 watch("value", () => { isOpened = true; showAddress(); });
 pageViewer.store.onChange((changed) => {
   if (changed.has("at") || changed.has("view") || (isOpened && changed.has("header"))) showAddress();

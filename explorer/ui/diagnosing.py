@@ -223,8 +223,9 @@ def shown(read: Read) -> DiagnoseScreen:
 
 
 def _progress(said: dict[str, Any], number: int, count: int, choices: Choices) -> DiagnoseScreen:
-    """A run's own words as part of the diagnosis; its end is not the end."""
-    fraction = (number + (said.get("fraction") or 0.0)) / count
+    """A run's own words as part of the diagnosis; its end is not the end, and its plain decoding no part of the bar."""
+    part = {"starting": 0.0, "busy": said.get("fraction") or 0.0}.get(said["kind"], 1.0)
+    fraction = (number + part) / count
     return _busy(f"Run {number + 1} of {count}, “{_quoted(choices.prompt)}”: {said['text']}", fraction)
 
 

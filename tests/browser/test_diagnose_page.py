@@ -25,7 +25,7 @@ expect.set_options(timeout=60_000)
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
-    runner = FakeRunner(make_trace("eagle2", 12, 16, hostile=True), step_ms=150)
+    runner = FakeRunner(make_trace("eagle2", 12, 16, hostile=True), step_ms=250)
     with AppServer(runner, (TINY,), make_recordings(tmp_path_factory.mktemp("traces"))) as running:
         yield running
 
@@ -49,7 +49,7 @@ def test_recorded_runs_are_ranked_at_once_and_a_click_opens_the_worst_step(
     expect(page.locator("#miss-plot .js-plotly-plot")).to_be_visible()
     expect(page.locator("#reliability-plot .js-plotly-plot")).to_be_visible()
     page.locator("#close-run").click()
-    expect(page.locator(".dtx")).to_have_count(0)
+    expect(page.locator("#viewer")).to_be_hidden()
     expect(page).to_have_url(re.compile("/diagnose$"))
 
 
@@ -58,7 +58,7 @@ def test_own_prompts_are_ranked_as_text_and_can_be_stopped(server: AppServer, op
     expect(page.locator("#report h2")).to_have_text("The recorded runs: 2 runs")
     page.locator("#prompts textarea").fill(f"{HOSTILE_PROMPT}\nTwo.\nThree.")
     page.locator("#diagnose").click()
-    expect(page.locator("#report h2")).to_have_text("Your prompts: 1 of 3 runs")
+    expect(page.locator("#report h2")).to_have_text(re.compile("Your prompts: [12] of 3 runs"))
     page.locator("#stop").click()
     expect(page.locator(".status-text")).to_contain_text("Stopped.")
     expect(page.locator("#diagnose")).to_be_enabled()

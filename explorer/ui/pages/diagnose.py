@@ -27,7 +27,7 @@ PLACEHOLDER = "Write a Python function that reverses a list.\nWhat is the capita
 FIRST_COUNT = 48
 FIRST_METHODS = ("eagle2",)
 TO_VIEWER_JS = "() => { document.querySelector('#opened').scrollIntoView({block: 'start'}); }"
-CLOSE_JS = "() => { window.history.replaceState(null, '', window.location.pathname); }"
+CLOSE_JS = "() => { window.history.replaceState(null, '', window.location.pathname); return []; }"
 
 
 @dataclass(frozen=True)

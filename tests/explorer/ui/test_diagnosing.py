@@ -15,6 +15,7 @@ from explorer.ui.context import Context
 from explorer.ui.diagnosing import DiagnoseScreen, RecordedDiagnosis, max_runs, open_row, run_diagnosis
 from explorer.ui.screen import KEEP
 from explorer.ui.status import status
+from explorer.ui.store import TraceStore
 from tests.support.fake_runner import FakeRunner
 from tests.support.page import make_context
 from tests.support.traces import make_trace
@@ -28,8 +29,8 @@ def context(recordings: Path) -> Context:
 
 def roomy(context: Context, **options: Any) -> Context:
     """Room for eight runs of a diagnosis."""
-    options = {"max_kept_runs": 16} | options
-    return replace(context, options=replace(context.options, **options))
+    allowed = replace(context.options, **({"max_kept_runs": 16} | options))
+    return replace(context, options=allowed, store=TraceStore(context.store.library, allowed.max_kept_runs))
 
 
 def said(screen: DiagnoseScreen) -> dict[str, Any]:
