@@ -70,7 +70,8 @@ def ranking(found: Diagnosis, first_step: int = 0) -> list[Table]:
         [_prompt(row, first_step) for row in found.prompts],
         PROMPTS_NOTE,
     )
-    rows = [_span(span, first_step) for span in shown_spans(found)]
+    places = {row.run: where(row) for row in found.prompts}
+    rows = [_span(span, f"{places[span.run]}, step {first_step + span.step}") for span in shown_spans(found)]
     return [prompts, Table("Text", ["drafted", "tokens", "text", "method", "mostly", "from"], rows, SPANS_NOTE)]
 
 
@@ -127,9 +128,8 @@ def _prompt(row: PromptRow, first_step: int) -> list[str]:
     ]
 
 
-def _span(span: Span, first_step: int) -> list[str]:
+def _span(span: Span, place: str) -> list[str]:
     text = _cut(span.text.replace("\n", "↵"), SPAN_LENGTH)
-    place = f"run {span.run + 1}, step {first_step + span.step}"
     return [percent(span.accepted), str(span.num_tokens), text, span.method, span.main_miss, place]
 
 

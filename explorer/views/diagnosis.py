@@ -67,7 +67,8 @@ def _details(item: MethodDiagnosis, ids: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _table(table: Table, places: Iterable[tuple[str, int | None]] = ()) -> dict[str, Any]:
-    known: list[tuple[str | None, int | None]] = [*places] or [(None, None)] * len(table.rows)
+    known: list[tuple[str | None, int | None]] = list(places)
+    known = known or [(None, None)] * len(table.rows)
     rows = [
         {"cells": [shown(cell) for cell in cells], "id": run, "step": step}
         for cells, (run, step) in zip(table.rows, known, strict=True)
