@@ -10,10 +10,12 @@ from typing import TypeVar
 from explorer.bench_report import AUTOREGRESSIVE, GENERATE, GENERATE_ASSISTED
 from explorer.engine import Decoding
 from explorer.errors import SettingError
+from explorer.fallback import FallbackPolicy
 from explorer.loading import ModelStore, drafter_path
 from explorer.measurement import Measurement, ResultsFile
 from explorer.metrics import acceptance_histogram, depth_counts, head_counts
 from explorer.peers import Peers
+from explorer.plain_steps import is_rest
 from explorer.questions import Question
 from explorer.run_setup import Run, check_request, prepare_run
 from explorer.runner import warm_decoding
@@ -86,7 +88,7 @@ class _Bench:
     def decode(self, request: RunRequest, question: Question) -> Measurement:
         """One of our methods, warmed up."""
         run = self.prepare(request)
-        decoding = warm_decoding(run, run.method)
+        decoding = warm_decoding(run, run.method, FallbackPolicy() if request.is_adaptive else None)
         decoding.prefill()
         steps = list(decoding.steps())
         return _measurement(run, question, decoding, steps)
@@ -146,6 +148,7 @@ def _measurement(run: Run, question: Question, decoding: Decoding, steps: list[S
         decode_ms=sum(step.ms.total for step in steps),
         split_ms={"draft": sum(sum(step.ms.draft) for step in steps)} | split,
         num_steps=len(whole),
+        num_rests=sum(map(is_rest, whole)),
         num_draft_tokens=sum(step.num_drafted for step in whole),
         num_accepted_draft_tokens=sum(step.num_accepted for step in whole),
         acceptance_histogram=acceptance_histogram(whole),

@@ -72,6 +72,7 @@ def _figures(
         "settings": items[0].settings if items else {},
         "num_prompts": len(items),
         "num_steps": num_steps,
+        "num_rests": sum(item.num_rests for item in items),
         "tau": _tau(accepted, num_steps),
         "tau_without_own_token": accepted / num_steps if num_steps else None,
         "draft_acceptance_rate": accepted / drafted if drafted else None,

@@ -43,8 +43,9 @@ def overall(report: Mapping[str, Any]) -> list[Table]:
     """The tables over all prompts."""
     methods: Mapping[str, Any] = report["methods"]
     memory = [[name, *_memory(row)] for name, row in methods.items() if row.get("drafter")]
+    columns = COLUMNS if not any(row.get("num_rests") for row in methods.values()) else [*COLUMNS, RESTING]
     found = [
-        Table("All prompts", ["method", *(name for name, _ in COLUMNS)], _rows(COLUMNS, methods), HOW),
+        Table("All prompts", ["method", *(name for name, _ in columns)], _rows(columns, methods), HOW),
         *details(methods),
         _tau_by_category(methods),
         Table("Memory of the drafters", ["method", "drafter", "bytes", "of the target"], memory, MEMORY),
@@ -179,5 +180,9 @@ COLUMNS: list[tuple[str, Show]] = [
     *_SPEED,
     ("equal outputs", _equality),
 ]
+RESTING: tuple[str, Show] = (
+    "passes that rested",
+    lambda row: _share(row["num_rests"] / row["num_steps"] if row.get("num_rests") else None),
+)
 SHORT: list[tuple[str, Show]] = [("prompts", lambda row: str(row["num_prompts"])), *_TAU, *_SPEED]
 SHARES = [(name, _time_share(name)) for name in ("draft", "verify", "commit", "other", "record")]

@@ -15,9 +15,10 @@ from explorer.advice import Advice, Other, advise, caution, find
 from explorer.calibration import Calibration, pooled_calibrations
 from explorer.errors import TraceError
 from explorer.insight import miss_clause, own_token_sentence, quote
-from explorer.misses import ENDINGS, LABELS, WOULD_HELP, ending_of
+from explorer.misses import ENDINGS, LABELS, WOULD_HELP, ending_of, rest_sentences
+from explorer.plain_steps import is_rest
 from explorer.side_by_side import run_labels
-from explorer.spots import ACCEPTED, Spot, spots
+from explorer.spots import ACCEPTED, RESTED, Spot, spots
 from explorer.tallies import Tally, by_class, by_entropy, by_position, main_miss, tally
 from explorer.token_classes import token_text
 from explorer.trace import Step, Trace
@@ -52,7 +53,9 @@ class Ending:
 
 @dataclass(frozen=True)
 class PromptRow:
-    """One run. acceptance as in Tally, over its tokens. worst_step: the pass that lost most; sentence: its miss."""
+    """One run. num_steps, tau: without steps that rested. acceptance as in Tally, over its tokens. worst_step: the
+    pass that lost most; sentence: its miss.
+    """
 
     run: int
     method: str
@@ -70,7 +73,7 @@ class PromptRow:
 
 @dataclass(frozen=True)
 class Span:
-    """A piece of one run's output. accepted: the share of its tokens that were drafted and accepted."""
+    """A piece of one run's output. accepted: of its tokens, without those of rests, the share that a draft held."""
 
     run: int
     method: str
@@ -87,14 +90,17 @@ class MethodDiagnosis:
     """All runs of one method with one choice of settings. verdict: what to do, the most useful first;
     caution: what to say beside it.
 
-    All figures are pooled over the runs. break_even: what a pass cost in passes of plain decoding, in the runs that had
-    a baseline; speedup is tau over it, both None where none had one.
+    All figures are pooled over the runs, without steps that rested (explorer.plain_steps): rests tells how many did.
+    break_even: what a pass cost in passes of plain decoding, in the runs that had a baseline; speedup is tau over it,
+    both None where none had one.
     """
 
     method: str
     label: str
     num_runs: int
     num_steps: int
+    num_rests: int
+    rests: list[str]
     tau: float | None
     speedup: float | None
     break_even: float | None
@@ -156,7 +162,7 @@ def _groups(subjects: Sequence[Subject]) -> list[list[int]]:
 
 
 def _complete(traces: Iterable[Trace]) -> list[Step]:
-    return [step for trace in traces for step in trace.steps if not step.is_cut]
+    return [step for trace in traces for step in trace.steps if not step.is_cut and not is_rest(step)]
 
 
 def _tau(steps: Sequence[Step]) -> float | None:
@@ -166,7 +172,7 @@ def _tau(steps: Sequence[Step]) -> float | None:
 def _break_even(traces: Iterable[Trace]) -> float | None:
     """What a pass cost in passes of plain decoding, over the runs that had a baseline: tau above it is a gain."""
     timed = [trace for trace in traces if trace.baseline and trace.baseline.ms_per_token and trace.steps]
-    passes = [step.ms.total for trace in timed for step in trace.steps]
+    passes = [step.ms.total for trace in timed for step in trace.steps if not is_rest(step)]
     plain = [ms for trace in timed if trace.baseline for ms in trace.baseline.ms_per_token]
     if not passes or not sum(passes) or not sum(plain):
         return None
@@ -183,6 +189,7 @@ def _method(
 ) -> MethodDiagnosis:
     traces = [subjects[number].trace for number in numbers]
     steps, own = _complete(traces), [spot for number in numbers for spot in read[number]]
+    rests = [step for trace in traces for step in trace.steps if is_rest(step)]
     tau, break_even, calibrations = _tau(steps), _break_even(traces), pooled_calibrations(traces)
     findings = find(traces[0].method, traces[0].settings, steps, break_even)
     return MethodDiagnosis(
@@ -190,6 +197,8 @@ def _method(
         label=label,
         num_runs=len(traces),
         num_steps=len(steps),
+        num_rests=len(rests),
+        rests=rest_sentences(rests),
         tau=tau,
         speedup=tau / break_even if tau and break_even else None,
         break_even=break_even,
@@ -266,7 +275,10 @@ def _spans(number: int, label: str, subject: Subject, found: Sequence[Spot]) -> 
     spans = []
     for first, last in pieces:
         inside = found[first:last]
-        share = sum(spot.ending == ACCEPTED for spot in inside) / len(inside)
+        tested = [spot for spot in inside if spot.ending != RESTED]
+        if not tested:
+            continue
+        share = sum(spot.ending == ACCEPTED for spot in tested) / len(tested)
         text = "".join(texts[first:last])
         spans.append(Span(number, label, inside[0].step, inside[0].index, len(inside), share, main_miss(inside), text))
     return spans

@@ -23,6 +23,9 @@ MISS_COLUMNS = {
     "tree ended": ("deepest", "leaf"),
     "no draft": ("plain",),
 }
+OVERVIEW_NOTE = (
+    "Pooled over runs, plain steps that rested left out; break-even and speedup over those runs that have a baseline."
+)
 PROMPTS_NOTE = (
     "Least tokens a pass first. Accepted: of the tokens that the drafts were tested on. Worst pass: the one that "
     "accepted least where the target was surest."
@@ -42,12 +45,13 @@ QUESTIONS = {
 
 def overview(found: Diagnosis) -> Table:
     """A line a method."""
-    head = ["method", "runs", "passes", "tau", "without the own token", "needed to break even", "speedup"]
+    head = ["method", "runs", "passes", "resting", "tau", "without the own token", "needed to break even", "speedup"]
     rows = [
         [
             item.label,
             str(item.num_runs),
             str(item.num_steps),
+            str(item.num_rests) if item.num_rests else NOTHING,
             number(item.tau, 2),
             number(None if item.tau is None else item.tau - 1, 2),
             number(item.break_even, 2),
@@ -55,24 +59,27 @@ def overview(found: Diagnosis) -> Table:
         ]
         for item in found.methods
     ]
-    return Table("Methods", head, rows, "Pooled over runs; break-even and speedup over those with a baseline.")
+    return Table("Methods", head, rows, OVERVIEW_NOTE)
 
 
-def ranking(found: Diagnosis) -> list[Table]:
-    """Prompts, then spans of text, the worst first."""
+def ranking(found: Diagnosis, first_step: int = 0) -> list[Table]:
+    """Prompts, then ``shown_spans`` of text, the worst first; ``first_step`` is what the first step is called."""
     prompts = Table(
         "Prompts",
         ["tau", "accepted", "speedup", "prompt", "method", "mostly", "worst pass"],
-        [_prompt(row) for row in found.prompts],
+        [_prompt(row, first_step) for row in found.prompts],
         PROMPTS_NOTE,
     )
-    shown = found.spans
-    if len(shown) > NUM_WORST + NUM_BEST:
-        shown = [*shown[:NUM_WORST], *shown[-NUM_BEST:]]
-    spans = Table(
-        "Text", ["drafted", "tokens", "text", "method", "mostly", "from"], [_span(s) for s in shown], SPANS_NOTE
-    )
-    return [prompts, spans]
+    places = {row.run: where(row) for row in found.prompts}
+    rows = [_span(span, f"{places[span.run]}, step {first_step + span.step}") for span in shown_spans(found)]
+    return [prompts, Table("Text", ["drafted", "tokens", "text", "method", "mostly", "from"], rows, SPANS_NOTE)]
+
+
+def shown_spans(found: Diagnosis) -> list[Span]:
+    """The worst and the best of many."""
+    if len(found.spans) <= NUM_WORST + NUM_BEST:
+        return found.spans
+    return [*found.spans[:NUM_WORST], *found.spans[-NUM_BEST:]]
 
 
 def verdict_lines(item: MethodDiagnosis) -> list[str]:
@@ -89,7 +96,12 @@ def method_tables(item: MethodDiagnosis) -> list[Table]:
     ]
     classes = "; ".join(f"{name}: {words}" for name, words in CLASS_WORDS.items())
     found = [
-        Table("How passes ended", ["ending", "passes", "share", "what would help", "for example"], endings),
+        Table(
+            "How passes ended",
+            ["ending", "passes", "share", "what would help", "for example"],
+            endings,
+            " ".join(item.rests),
+        ),
         _tallies("By kind of token", "kind", item.by_class, f"{classes}. The first that fits counts."),
         _tallies("By place in the output", "token", item.by_position, ""),
         _tallies("By the target's entropy", "at least", item.by_entropy, ENTROPY_NOTE),
@@ -103,8 +115,8 @@ def where(row: PromptRow) -> str:
     return row.file or f"run {row.run + 1}"
 
 
-def _prompt(row: PromptRow) -> list[str]:
-    worst = "" if row.worst_step is None else f", step {row.worst_step}: {row.sentence}"
+def _prompt(row: PromptRow, first_step: int) -> list[str]:
+    worst = "" if row.worst_step is None else f", step {first_step + row.worst_step}: {row.sentence}"
     return [
         number(row.tau, 2),
         percent(row.acceptance),
@@ -116,9 +128,8 @@ def _prompt(row: PromptRow) -> list[str]:
     ]
 
 
-def _span(span: Span) -> list[str]:
+def _span(span: Span, place: str) -> list[str]:
     text = _cut(span.text.replace("\n", "↵"), SPAN_LENGTH)
-    place = f"run {span.run + 1}, step {span.step}"
     return [percent(span.accepted), str(span.num_tokens), text, span.method, span.main_miss, place]
 
 

@@ -42,6 +42,7 @@ class Measurement:
     drafter: DrafterRecord | None = None
     target_bytes: int | None = None  # the target's parameters in the dtype of the run
     heads: list[HeadCount] = field(default_factory=list)  # of drafters whose heads each have a list of their own
+    num_rests: int = 0  # of num_steps: plain ones in the place of a draft
 
     @property
     def key(self) -> tuple[str, str]:

@@ -2,15 +2,18 @@
 
 Every complete step ends in one way: insight.MISS_CLASSES where the walk ended among drafted children, ``deepest`` or
 ``leaf`` where it ended at a row without any, ``plain`` where nothing was drafted. The shares tell what would help: more
-depth, more width, a larger budget, or better guesses. Standard library only.
+depth, more width, a larger budget, or better guesses. Steps that rested missed nothing and are counted apart. Standard
+library only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from explorer.insight import MISS_CLASSES, depths, miss_class, own_token_sentence, percent, plural
+from explorer.plain_steps import PLAIN_SENTENCES, is_adaptive_rest, is_rest
 from explorer.trace import Step, Trace
 
 ENDINGS = (*MISS_CLASSES, "deepest", "leaf", "plain")
@@ -35,13 +38,14 @@ WOULD_HELP = {
     "leaf": "more rows: the tree ended there, not the agreement",
     "plain": "a draft: there was nothing to accept",
 }
+RESTING = "resting, because speculation cost time or was being compared"
 NEAR_RANK = 10  # candidates of the published trees for each node
 
 
 @dataclass(frozen=True)
 class Ending:
-    """One way to end. share: of the run's complete steps. example: the step in which the target was surest of its token
-    (the most telling one); ``example_sentence`` tells it."""
+    """One way to end. share: of the run's complete steps that did not rest. example: the step in which the target was
+    surest of its token (the most telling one); ``example_sentence`` tells it."""
 
     kind: str
     label: str
@@ -54,7 +58,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Misses:
-    """The endings that occur, most frequent first, and what they say of the run.
+    """The endings that occur, most frequent first, and what they say of the run. num_steps is without rests.
 
     next_draft_ranks: of the outranked tokens, each one's rank in the drafter's list (0 = first), ascending.
     """
@@ -78,17 +82,26 @@ def ending_of(step: Step) -> str:
 
 
 def misses(trace: Trace) -> Misses:
-    """The endings of all complete steps of a run."""
+    """The endings of all complete steps of a run, those that rested told in sentences only."""
     found: dict[str, list[Step]] = {}
     for step in trace.steps:
-        if not step.is_cut:
+        if not step.is_cut and not is_rest(step):
             found.setdefault(ending_of(step), []).append(step)
     num_steps = sum(map(len, found.values()))
     kinds = sorted(found, key=lambda kind: (-len(found[kind]), ENDINGS.index(kind)))
     endings = [_ending(trace, kind, found[kind], num_steps) for kind in kinds]
     outranked = found.get("outranked", [])
     ranks = sorted(step.next_draft_rank for step in outranked if step.next_draft_rank is not None)
-    return Misses(num_steps, endings, ranks, _sentences(endings, num_steps, ranks))
+    return Misses(num_steps, endings, ranks, [*_sentences(endings, num_steps, ranks), *rest_sentences(trace.steps)])
+
+
+def rest_sentences(steps: Iterable[Step]) -> list[str]:
+    """How many steps rested, and why; empty where none did."""
+    reasons = Counter(RESTING if is_adaptive_rest(step) else step.plain_reason for step in steps if is_rest(step))
+    return [
+        f"{plural(count, 'plain step')}: {PLAIN_SENTENCES.get(why or '', why)}. No draft was asked for, so none missed."
+        for why, count in reasons.items()
+    ]
 
 
 def _ending(trace: Trace, kind: str, steps: Sequence[Step], num_steps: int) -> Ending:

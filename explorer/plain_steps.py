@@ -9,6 +9,17 @@ PLAIN_SENTENCES = {
     "context_limit": "the context is nearly full",
     "no_draft": "the drafter had nothing to propose",
 }
+RESTS = ("fallback", "context_limit")
+
+
+def is_rest(step: Step) -> bool:
+    """Whether no draft was asked for, so that none missed; where the drafter had nothing to propose it was asked."""
+    return step.plain_reason in RESTS
+
+
+def is_adaptive_rest(step: Step) -> bool:
+    """Whether the fallback policy (explorer.fallback) made a step plain: it leaves its figures in the record."""
+    return step.plain_reason == "fallback" and isinstance(step.extra.get("fallback"), dict)
 
 
 def plain_sentence(step: Step) -> str:

@@ -1,7 +1,8 @@
 """Every token of an output with what the draft made of it: accepted, or missed in which way. Standard library only.
 
 A token that the target added itself stands for the miss of its pass; where the pass had accepted a path to its end
-there was no miss, and where it had no draft nothing to miss. A last pass that was cut is left out, as everywhere.
+there was no miss, and where it had no draft, or rested, nothing to miss. A last pass that was cut is left out, as
+everywhere.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ from dataclasses import dataclass
 
 from explorer.insight import MISS_CLASSES
 from explorer.misses import NEAR_RANK, ending_of
+from explorer.plain_steps import is_rest
 from explorer.timeline import root_index
 from explorer.token_classes import output_classes
 from explorer.trace import Step, Trace
 
-ACCEPTED = "accepted"
+ACCEPTED, RESTED = "accepted", "rested"
 
 
 @dataclass(frozen=True)
 class Spot:
     """One output token.
 
-    index: in the output. step: the pass that emitted it. ending: ACCEPTED, or how the pass ended (explorer.misses).
+    index: in the output. step: the pass that emitted it. ending: ACCEPTED, RESTED, or the pass's (explorer.misses).
     is_near: missed, but among the drafter's first NEAR_RANK. entropy: bits, at least; None where the record has none.
     """
 
@@ -49,7 +51,7 @@ def spots(trace: Trace) -> list[Spot]:
 
 def _of_step(trace: Trace, step: Step, classes: Sequence[str]) -> list[Spot]:
     first, last = root_index(trace, step) + 1, len(step.path) - 1
-    ending, rank = ending_of(step), step.next_draft_rank
+    ending, rank = RESTED if is_rest(step) else ending_of(step), step.next_draft_rank
     is_near = ending == "outranked" and rank is not None and rank < NEAR_RANK
     found = []
     for place, (row, token) in enumerate(zip(step.path, step.emitted, strict=True)):

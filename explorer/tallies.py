@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from explorer.misses import ENDINGS, LABELS
-from explorer.spots import ACCEPTED, Spot
+from explorer.spots import ACCEPTED, RESTED, Spot
 from explorer.token_classes import TOKEN_CLASSES
 
 POSITIONS = (0, 16, 32, 64, 128, 256, 512, 1024)  # of the output; each group ends where the next begins
@@ -75,5 +75,5 @@ def _bin(starts: Sequence[float], value: float) -> int:
 
 def main_miss(found: Sequence[Spot]) -> str:
     """How most of the tokens that were not accepted were missed, in words."""
-    missed = Counter(spot.ending for spot in found if spot.ending != ACCEPTED)
+    missed = Counter(spot.ending for spot in found if spot.ending not in (ACCEPTED, RESTED))
     return LABELS[min(missed, key=lambda kind: (-missed[kind], ENDINGS.index(kind)))] if missed else "none missed"

@@ -1,4 +1,4 @@
-// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?, recorded?, others?, view?},
+// The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?, visit?, recorded?, others?, view?},
 // load(from) -> Promise of view JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback),
 // emit(name, data), isAlone?: it has one run, isPresented?}; the viewer asks only for steps that it does not have.
 
@@ -8,7 +8,7 @@ function mountViewer(adapter) {
   const root = adapter.element;
   const store = createStore();
   const quitter = new AbortController();
-  let isLoading = false, isStale = false, wishedStep;
+  let isLoading = false, isStale = false, wishedPlace;
 
   const actions = {
     togglePlay: () => { if (moments.isAsking()) moments.reveal(); else store.set({ playing: !store.playing }); },
@@ -201,9 +201,9 @@ function mountViewer(adapter) {
     isLoading = true;
     do {
       isStale = false;
-      const current = adapter.current(), { id = null, step } = current;
-      const isNew = id !== store.id, isSent = isNew || step !== wishedStep; // the host may send it to another step
-      wishedStep = step;
+      const current = adapter.current(), { id = null, step } = current, place = step + "/" + current.visit;
+      const isNew = id !== store.id, isSent = isNew || place !== wishedPlace; // the host may send it to another step
+      wishedPlace = place; // or, on another visit, to the same one again
       if (isNew) reset(id);
       chooser.see(current);
       if (id === null) { store.set({ message: "No run is open." }); break; }

@@ -1,8 +1,8 @@
 // On the app's page, after the viewer: the address bar follows what is shown, and what is on screen can be taken away,
 // as a file or as a link. Files are made in the browser from the server's answer: nothing is written on the server.
 
-const FORM_PARAMETERS = ["prompt", "system", "method", "target", "drafter", "max_new_tokens", "temperature", "top_p",
-  "top_k", "seed", "acceptance"];
+const FORM_PARAMETERS = ["prompt", "system", "method", "target", "drafter", "max_new_tokens", "adaptive", "temperature",
+  "top_p", "top_k", "seed", "acceptance"];
 const PICTURE_SCALE = 2, MAX_PICTURE_SIDE = 8192; // pixels per px; pixels that every browser's canvas takes
 
 const shownRun = () => JSON.parse(props.value || "{}");
@@ -69,6 +69,8 @@ async function copyLink() {
   const { store } = pageViewer;
   const { query } = await ask(server.get_link, { id: store.id, step: store.at });
   const address = new URL(window.location.href);
+  const page = shell.dataset.page || ""; // links lead to the first page
+  address.pathname = address.pathname.slice(0, address.pathname.length - page.length);
   address.search = query;
   address.hash = "";
   try {
@@ -90,7 +92,8 @@ document.querySelector("#viewer").addEventListener("explorer-take", async (event
     tell(error.message, true);
   }
 });
-let isOpened = false; // until the server has looked at the address, it stays as it was typed
+// Until the server has looked at the address, it stays as it was typed; elsewhere the viewer comes after that.
+let isOpened = Boolean(shell.dataset.page);
 watch("value", () => { isOpened = true; showAddress(); });
 pageViewer.store.onChange((changed) => {
   if (changed.has("at") || changed.has("view") || (isOpened && changed.has("header"))) showAddress();

@@ -28,10 +28,12 @@ function createStrip(store, moments) {
   function drawSegment(step, index) {
     const isComplete = step.emitted.length === step.path.length;
     const accepted = step.emitted.length - (isComplete ? 1 : 0);
-    const what = `step ${index + 1}: ${accepted} accepted` + (isComplete ? " and the target's own token" : ", cut here");
+    const what = `step ${index + 1}: ` + (step.plain ? "a plain pass, because " + step.plain
+      : `${accepted} accepted` + (isComplete ? " and the target's own token" : ", cut here"));
+    const isRest = step.plain && !(index && store.steps[index - 1].plain); // named where the plain steps begin
     const tokens = step.emitted.flatMap((id, k) => token(id, isComplete && k === step.emitted.length - 1 ? "own" : "accepted"));
-    return el("li", { class: "dtx-segment" + (index % 2 ? " is-odd" : ""), "data-step": index, title: what },
-      el("sup", { class: "dtx-count" }, "+" + step.emitted.length), ...tokens);
+    return el("li", { class: "dtx-segment" + (index % 2 ? " is-odd" : "") + (step.plain ? " is-plain" : ""), "data-step": index, title: what },
+      el("sup", { class: "dtx-count" }, (isRest ? "plain +" : "+") + step.emitted.length), ...tokens);
   }
 
   function draw() {

@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_sampling_arguments(parser)
     add_placement_arguments(parser)
+    parser.add_argument("--adaptive", action="store_true", help="methods that can rest do so while drafts cost time")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="gets results.jsonl, report.json, report.md and report.html"
     )
@@ -97,7 +98,8 @@ def run(args: argparse.Namespace) -> int:
     methods = _split(args.methods)
     methods += [peer for peer in _peers(args) if peer not in methods]
     samplings = samplings_of([method for method in methods if method not in PEERS], to_sampling(args))
-    requests = [_request(args, method, sampling) for method, sampling in samplings.items()]
+    resting = resting_methods(list(samplings)) if args.adaptive else []
+    requests = [_request(args, method, sampling, method in resting) for method, sampling in samplings.items()]
     questions = choose_questions(args)
     from explorer.bench import run_bench  # torch and transformers
     from explorer.config import resolve
@@ -108,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
         check_request(request)
         resolve(method_class(request).Settings, {k: v for k, v in request.settings.items() if k != "preset"})
     head = _head(args, methods, [question.id for question in questions]) | _sampling_head(samplings)
+    head |= {"adaptive": resting} if resting else {}
     results = ResultsFile(args.out / "results.jsonl", head)
     _say_load("before")
     with prompt_bar() as bar:
@@ -153,7 +156,18 @@ def _peers(args: argparse.Namespace) -> list[str]:
     return [peer for peer in PEERS if args.peers and (has_draft_model or peer != GENERATE_ASSISTED)]
 
 
-def _request(args: argparse.Namespace, method: str, sampling: Sampling) -> RunRequest:
+def resting_methods(methods: list[str]) -> list[str]:
+    """Those that can rest while drafts cost time; SettingError where none can."""
+    from explorer.methods.registry import METHODS
+
+    resting = [method for method in methods if METHODS[method].can_rest]
+    if not resting:
+        able = ", ".join(name for name, kind in METHODS.items() if kind.can_rest)
+        raise SettingError(f"--adaptive: none of {', '.join(methods)} can rest; it is for {able}")
+    return resting
+
+
+def _request(args: argparse.Namespace, method: str, sampling: Sampling, is_adaptive: bool) -> RunRequest:
     return RunRequest(
         method=method,
         prompt="?",  # each question's own takes its place
@@ -163,6 +177,7 @@ def _request(args: argparse.Namespace, method: str, sampling: Sampling) -> RunRe
         target=args.target,
         drafter=args.drafter if method != AUTOREGRESSIVE else None,
         baseline=False,
+        is_adaptive=is_adaptive,
         dtype=args.dtype,
         device=args.device,
         backend=args.backend,

@@ -42,6 +42,7 @@ TRACE_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "top_p": (float, 1.0),
     "top_k": (int, 0),
     "acceptance": (str | None, None),
+    "adaptive": (bool, False),
 }
 UNEXPECTED = "The server could not do this: its log says why."
 LOG = logging.getLogger(__name__)

@@ -18,6 +18,7 @@ from explorer.ui.api import build_api
 from explorer.ui.context import Context, RunsRequests
 from explorer.ui.controls import method_forms
 from explorer.ui.options import AppOptions
+from explorer.ui.pages.diagnose import add_diagnose_page
 from explorer.ui.pages.explore import TITLE, build_explore_page
 from explorer.ui.store import Library, TraceStore
 from explorer.ui.viewer_component import COMPARABLE, answer_insight, answer_view
@@ -92,6 +93,7 @@ def build_app(
     with gr.Blocks(title=TITLE, fill_width=True, analytics_enabled=False, delete_cache=(UPLOAD_SECONDS,) * 2) as demo:
         build_explore_page(context)
         build_api(context)
+    add_diagnose_page(demo, context)
     demo.queue(max_size=options.max_waiting, default_concurrency_limit=4, api_open=False)
     return demo, launch_settings(options)
 

@@ -11,7 +11,7 @@ from explorer.errors import PromptError, SettingError
 from explorer.prediction import CostReport
 from explorer.runner_events import Event, RunRequest, Status
 from explorer.target_presets import TargetPreset
-from explorer.ui.controls import COMMON, SAMPLING, Field, MethodForm, fields, offered_methods, setting_text
+from explorer.ui.controls import COMMON, SAMPLING, Field, MethodForm, Pace, fields, offered_methods, setting_text
 from explorer.ui.options import AppOptions
 from explorer.ui.store import TraceStore
 from explorer.ui.visitors import Visitors
@@ -49,6 +49,7 @@ class Choices:
     max_new_tokens: int
     sampling: Sampling
     settings: dict[str, str]
+    is_adaptive: bool = False
 
     def request(self) -> RunRequest:
         """What the runner is asked for."""
@@ -61,6 +62,7 @@ class Choices:
             settings=self.settings,
             target=self.target.source,
             drafter=self.drafter,
+            is_adaptive=self.is_adaptive,
         )
 
 
@@ -107,10 +109,15 @@ class Context:
         return min(DEFAULT_MAX_NEW_TOKENS, self.options.max_new_tokens)
 
     def choices(self, values: tuple[Any, ...]) -> Choices:
-        """The form's values, in the form's order, as checked choices; raises as ``checked`` does."""
+        """The form's values, in the form's order, as checked choices; raises as ``checked`` does.
+
+        A method that cannot rest ignores the tick, which stays for the next one.
+        """
         common, rest = values[: len(COMMON)], values[len(COMMON) :]
         how, rest = rest[: len(SAMPLING)], rest[len(SAMPLING) :]
         form = dict(zip(COMMON, common, strict=True))
+        if form["adaptive"] is True and not any(one.can_rest for one in self.forms if one.name == form["method"]):
+            form["adaptive"] = False
         generated = {
             item.setting.name: value
             for item, value in zip(self.fields, rest, strict=True)
@@ -130,6 +137,7 @@ class Context:
         method = self.offered(target, form["method"])
         drafter = self.options.drafter(target, method.name, form["drafter"])
         how, _ = resolve(Sampling, _setting_texts(sampling))
+        pace, _ = resolve(Pace, {} if form["adaptive"] is None else {"adaptive": form["adaptive"]})
         return Choices(
             prompt=self._prompt(form["prompt"]),
             system=self._text(form["system"], "system prompt").strip() or None,
@@ -139,6 +147,7 @@ class Context:
             max_new_tokens=self._count(form["max_new_tokens"]),
             sampling=how,
             settings=_setting_texts(settings),
+            is_adaptive=pace.adaptive,
         )
 
     def _prompt(self, value: object) -> str:

@@ -8,22 +8,33 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.config import AUTO, PUBLISHED, Sampling, Setting, describe
+from explorer.config import AUTO, PUBLISHED, Sampling, Setting, describe, setting
 from explorer.rules import rule_label
 from explorer.target_presets import TargetPreset
 
-COMMON = ("prompt", "method", "target", "drafter", "system", "max_new_tokens")
+COMMON = ("prompt", "method", "target", "drafter", "system", "max_new_tokens", "adaptive")
 SAMPLING = describe(Sampling)  # their controls follow the common ones
+ADAPTIVE_HELP = (
+    "While drafts cost more time than they save, decode plainly, and try again later. Only for methods with a drafter."
+)
 PRESET_LABELS = {"small": "small (CPU)", PUBLISHED: "as published"}
 
 
 @dataclass(frozen=True)
+class Pace:
+    """What a run does where drafting does not pay (explorer.fallback)."""
+
+    adaptive: bool = setting(False, kind="bool", help=ADAPTIVE_HELP)
+
+
+@dataclass(frozen=True)
 class MethodForm:
-    """One method as the form shows it."""
+    """One method as the form shows it. can_rest: whether it may run adaptively."""
 
     name: str
     label: str
     needs_drafter: bool
+    can_rest: bool
     settings: tuple[Setting, ...]
 
 
@@ -41,7 +52,7 @@ def method_forms() -> tuple[MethodForm, ...]:
     from explorer.methods.registry import METHODS
 
     return tuple(
-        MethodForm(method.name, method.label, method.needs_drafter, describe(method.Settings))
+        MethodForm(method.name, method.label, method.needs_drafter, method.can_rest, describe(method.Settings))
         for method in METHODS.values()
     )
 
@@ -49,8 +60,8 @@ def method_forms() -> tuple[MethodForm, ...]:
 def fields(forms: tuple[MethodForm, ...]) -> Iterator[Field]:
     """The generated controls of all methods in the order of the form."""
     for form in forms:
-        for setting in form.settings:
-            yield Field(f"{form.name}.{setting.name}", form.name, setting)
+        for item in form.settings:
+            yield Field(f"{form.name}.{item.name}", form.name, item)
 
 
 def offered_methods(forms: tuple[MethodForm, ...], target: TargetPreset) -> list[tuple[str, str]]:
@@ -69,22 +80,22 @@ def preset_value(target: TargetPreset, preset: str, field: Field, device_type: s
     return target.method_settings(field.method, device_type, preset).get(field.setting.name, field.setting.default)
 
 
-def make_control(setting: Setting, value: Any) -> gr.components.Component:
+def make_control(shown: Setting, value: Any) -> gr.components.Component:
     """The control for one setting: a slider where both bounds are known, else a number, checkbox, list or text."""
-    label = setting.name.replace("_", " ")
-    shared: dict[str, Any] = {"label": label, "info": setting.help or None}
-    if setting.allow_auto:
+    label = shown.name.replace("_", " ")
+    shared: dict[str, Any] = {"label": label, "info": shown.help or None}
+    if shown.allow_auto:
         return gr.Textbox(str(value), placeholder=AUTO, max_lines=1, **shared)
-    if setting.kind == "bool":
+    if shown.kind == "bool":
         return gr.Checkbox(bool(value), **shared)
-    if setting.kind == "choice":
-        choices = [(rule_label(choice), choice) for choice in setting.choices]
+    if shown.kind == "choice":
+        choices = [(rule_label(choice), choice) for choice in shown.choices]
         open_choice = [("automatic", "")] if value is None else []
         return gr.Dropdown([*open_choice, *choices], value=value or "", **shared)
-    step = setting.step or (1 if setting.kind == "int" else None)
-    if setting.min is not None and setting.max is not None:
-        return gr.Slider(setting.min, setting.max, value=value, step=step, **shared)
-    return gr.Number(value, precision=0 if setting.kind == "int" else None, step=step or 1, **shared)
+    step = shown.step or (1 if shown.kind == "int" else None)
+    if shown.min is not None and shown.max is not None:
+        return gr.Slider(shown.min, shown.max, value=value, step=step, **shared)
+    return gr.Number(value, precision=0 if shown.kind == "int" else None, step=step or 1, **shared)
 
 
 def setting_text(value: object) -> str | None:

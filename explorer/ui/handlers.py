@@ -28,6 +28,8 @@ from explorer.views.charts import summary_figure
 UNEXPECTED = "Something went wrong that should not have: the server's log says what. The app goes on; try again."
 SHOW_SECONDS = 0.2  # a browser on the same machine takes time from the decoding that it draws
 WAITING = "Waiting for the device …"
+QUEUE_FULL = "The queue is full: too many runs wait here already. Try again in a minute."
+STOPPED = "stopped"  # what the page's script says of a run that its visitor stopped (explorer.ui.pages.explore)
 LOG = logging.getLogger(__name__)
 
 
@@ -104,8 +106,13 @@ def run_for_visitor(
         yield idle("error", str(error))
 
 
-def after_stop(context: Context, viewer: Any) -> Screen:
-    """The run was cancelled and its generator is closed: show the record where it stands and say so."""
+def after_stop(context: Context, viewer: Any, how: Any) -> Screen:
+    """The run was cancelled and its generator is closed: show the record where it stands and say so.
+
+    how: STOPPED, or anything else where nobody stopped it: then Gradio's queue did not take it.
+    """
+    if how != STOPPED:
+        return idle("error", QUEUE_FULL)
     run_id = read_handle(viewer)
     context.store.cancel(run_id)
     if not _is_cancelled(context, run_id):  # what is on screen is older than the run that was stopped

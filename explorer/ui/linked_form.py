@@ -108,6 +108,7 @@ def _common(context: Context, query: Mapping[str, str], choices: Choices) -> lis
         gr.update(choices=names, value=chosen, visible=bool(names)),
         gr.update(value=choices.system or ""),
         gr.update(value=choices.max_new_tokens),
+        gr.update(value=choices.is_adaptive),
     ]
 
 

@@ -46,6 +46,7 @@ def run_parameters(context: Context, trace: Trace, request: RunRequest | None) -
         "method": trace.method,
         **_places(context, trace, request),
         "max_new_tokens": str(_num_tokens(context, trace, request)),
+        "adaptive": "true" if request and request.is_adaptive else None,
         **_sampling(trace.sampling),
         **{f"{SETTING}{name}": setting_text(value) for name, value in trace.settings.items() if name in known},
     }

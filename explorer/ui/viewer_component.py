@@ -60,8 +60,11 @@ INSIGHTS: dict[str, tuple[int, int, Callable[[list[Trace], int], dict[str, Any]]
 }
 
 
-def trace_viewer(context: Context, value: str | None = None, **kwargs: Any) -> gr.HTML:
-    """The viewer over the context's store (no gr.HTML subclass: Gradio writes a .pyi file beside each one)."""
+def trace_viewer(context: Context, value: str | None = None, *, page: str = "", **kwargs: Any) -> gr.HTML:
+    """The viewer over the context's store (no gr.HTML subclass: Gradio writes a .pyi file beside each one).
+
+    page: the path of a page that is not the first one: no lessons there, and links lead to the first page.
+    """
 
     def get_view(payload: Any) -> str:
         return answer_view(context.store, payload)
@@ -78,11 +81,12 @@ def trace_viewer(context: Context, value: str | None = None, **kwargs: Any) -> g
     def get_lesson(payload: Any) -> str:
         return answer_lesson(context.store, payload)
 
-    has_lessons = bool(offered_lessons(item.name for item in context.store.library))
+    has_lessons = not page and bool(offered_lessons(item.name for item in context.store.library))
+    marks = f'data-page="{page}"' if page else 'data-lessons="1"' if has_lessons else ""
 
     return gr.HTML(
         value,
-        html_template=SHELL.replace("<div", '<div data-lessons="1"', 1) if has_lessons else SHELL,
+        html_template=SHELL.replace("<div", f"<div {marks}", 1) if marks else SHELL,
         js_on_load=viewer_js() + (ASSETS / "page.js").read_text(encoding="utf-8"),
         apply_default_css=False,
         server_functions=[get_view, get_insight, get_export, get_link, get_lesson],

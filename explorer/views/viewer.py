@@ -21,6 +21,7 @@ from typing import Any
 
 from explorer import insight
 from explorer.mask_words import mask_sentence, visibility_sentences
+from explorer.plain_steps import plain_sentence
 from explorer.rules import RULE_SENTENCES, sampling_text
 from explorer.trace import Label, Step, Trace
 from explorer.trace_check import used_ids
@@ -139,7 +140,7 @@ def view_step(trace: Trace, step: Step) -> dict[str, Any]:
         "mask": mask_sentence(trace, step),
         "seen": [seen.texts, seen.index],
         "draws": _draws(step),
-        "plain_reason": step.plain_reason,
+        "plain": plain_sentence(step) if step.plain_reason else None,
     }
 
 

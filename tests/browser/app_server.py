@@ -26,6 +26,11 @@ class AppServer:
         self._demo, self._launch = build_app(runner, allowed)
         self.url = ""
 
+    @property
+    def queue(self) -> Any:
+        """Gradio's own queue."""
+        return self._demo._queue
+
     def __enter__(self) -> AppServer:
         _, self.url, _ = self._demo.launch(**self._launch, prevent_thread_lock=True, quiet=True)
         return self

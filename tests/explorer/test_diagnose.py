@@ -89,3 +89,17 @@ def test_recorded_runs_have_a_verdict_with_numbers(name: str) -> None:
     has_confidence = any(prob is not None for step in recorded(name).steps for prob in step.tree.draft_prob[1:])
     assert bool(method.calibrations) == has_confidence  # guesses from the text or the target carry no probability
     assert encode(found)["methods"][0]["method"] == method.method
+
+
+def test_rests_of_an_adaptive_run_are_left_out_and_counted() -> None:
+    trace = made()
+    plain = next(step for step in trace.steps if step.plain_reason)
+    told = {"fallback": {"tokens": 1.1, "needed": 1.5, "left": 2}}
+    rest = replace(plain, plain_reason="fallback", extra=told)
+    drafted = replace(trace, steps=[step for step in trace.steps if step.num_drafted])
+    adaptive = replace(trace, steps=[*trace.steps[: plain.index], rest, *trace.steps[plain.index + 1 :]])
+    before, after = (diagnose([Subject(one)]).methods[0] for one in (drafted, adaptive))
+    assert (after.num_rests, before.num_rests, before.rests) == (1, 0, [])
+    assert after.rests[0].startswith("1 plain step: resting")
+    assert (after.num_steps, after.tau, after.endings) == (before.num_steps, before.tau, before.endings)
+    assert after.verdict == before.verdict

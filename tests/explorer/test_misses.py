@@ -92,6 +92,21 @@ def test_what_would_help_depends_on_how_far_down_the_tokens_were() -> None:
 def test_cut_steps_do_not_count_and_no_steps_are_said() -> None:
     trace = make_trace("eagle2", 9, 30)
     assert trace.steps[-1].is_cut
-    assert misses(trace).num_steps == 8
+    assert misses(trace).num_steps == 7, "nor does the one that rested"
     empty = misses(replace(trace, steps=[]))
     assert (empty.endings, empty.sentences) == ([], ["No complete step: there is nothing to count."])
+
+
+def test_rests_are_no_misses_and_are_told_apart() -> None:
+    trace = make_trace("eagle2", 8, 20)
+    plain = next(step for step in trace.steps if step.plain_reason)
+    told = {"fallback": {"tokens": 1.1, "needed": 1.5, "left": 2}}
+    rests = [replace(plain, plain_reason="fallback", extra=told)] * 3 + [replace(plain, plain_reason="context_limit")]
+    drafted = [step for step in trace.steps if step.num_drafted]
+    found = misses(replace(trace, steps=[*drafted, *rests]))
+    assert found == replace(misses(replace(trace, steps=drafted)), sentences=found.sentences)
+    assert found.sentences[-2:] == [
+        "3 plain steps: resting, because speculation cost time or was being compared. No draft was asked for, so none "
+        "missed.",
+        "1 plain step: the context is nearly full. No draft was asked for, so none missed.",
+    ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from explorer.insight import step_sentence
-from explorer.plain_steps import PLAIN_SENTENCES
+from explorer.plain_steps import PLAIN_SENTENCES, is_adaptive_rest, is_rest
 from tests.support.traces import make_trace
 
 TRACE = make_trace("eagle2", 8, 20)
@@ -34,3 +34,12 @@ def test_a_rest_says_what_it_was_judged_by(told: object, says: str) -> None:
     step = next(step for step in TRACE.steps if step.plain_reason)
     text = step_sentence(replace(step, plain_reason="fallback", extra={"fallback": told}), TRACE.vocab)
     assert says in text
+
+
+def test_only_steps_that_asked_for_no_draft_rest() -> None:
+    step = next(step for step in TRACE.steps if step.plain_reason)
+    told = {"tokens": 1.0, "needed": 2.0, "left": 8}
+    kinds = {reason: replace(step, plain_reason=reason, extra={}) for reason in (None, *PLAIN_SENTENCES)}
+    assert [is_rest(one) for one in kinds.values()] == [False, True, True, False]
+    assert not any(map(is_adaptive_rest, kinds.values()))
+    assert is_adaptive_rest(replace(kinds["fallback"], extra={"fallback": told}))

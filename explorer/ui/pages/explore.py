@@ -10,17 +10,18 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.config import repo_path
+from explorer.config import describe, repo_path
 from explorer.errors import SettingError
 from explorer.ui import costs, handlers, linked_form, opening, racing
 from explorer.ui.context import MAX_IN_LINE, RUNS, Context
-from explorer.ui.controls import SAMPLING, make_control, offered_methods, offered_presets, preset_value
+from explorer.ui.controls import SAMPLING, Pace, make_control, offered_methods, offered_presets, preset_value
 from explorer.ui.screen import Screen
 from explorer.ui.status import status, status_line
 from explorer.ui.takeaway import takeaway_row
 from explorer.ui.viewer_component import recorded_handle, trace_viewer
 
 TITLE = "Draft Tree Explorer"
+FIRST_PAGE = "Explore"  # its name in the row of pages
 INTRO = "A small drafter guesses a tree of tokens; the large target checks all of it in one pass."
 WELCOME = "No recorded runs are here yet. Type a prompt and press Run."
 COSTS_HINT = (
@@ -35,6 +36,10 @@ TOGGLE_JS = """() => {
 }"""
 # And a run that starts there brings its status line into sight.
 SHOW_STATUS_JS = "() => { document.querySelector('#status').scrollIntoView({block: 'nearest'}); }"
+# Gradio tells a run that was stopped and one that its queue refused alike; the page remembers which button was pressed.
+BEGIN_JS = "() => { window.isRunStopped = false; return []; }"
+STOP_JS = "() => { window.isRunStopped = true; return []; }"
+HOW_ENDED_JS = f"(viewer) => [viewer, window.isRunStopped ? '{handlers.STOPPED}' : '']"
 AFTER_PAINT_JS = (
     "() => new Promise(done => setTimeout(() => done([]), 1000))"  # plotly.js is 4.6 MB: the viewer comes first
 )
@@ -67,6 +72,7 @@ def prompt_examples() -> list[tuple[str, str]]:
 
 def build_explore_page(context: Context) -> None:
     """Lay the page out and wire it; call inside a Blocks context."""
+    gr.Navbar(main_page_name=FIRST_PAGE)
     with gr.Row(elem_id="top"):
         toggle = gr.Button("☰", elem_id="toggle-form", size="sm", min_width=36)
         gr.HTML(f"<h1>{TITLE}</h1><p>{INTRO}</p>", elem_id="title")
@@ -88,11 +94,11 @@ def build_explore_page(context: Context) -> None:
     _wire_form(context, form)
     _wire_load(context, form, screen)
     opened = [
-        picker.input(_bind(opening.open_recording, context), picker, screen, queue=False, **PRIVATE),
-        upload.upload(_bind(opening.open_upload, context), upload, screen, **PRIVATE),
+        picker.input(bind(opening.open_recording, context), picker, screen, queue=False, **PRIVATE),
+        upload.upload(bind(opening.open_upload, context), upload, screen, **PRIVATE),
     ]
     for event in opened:
-        event.then(_bind(opening.summarise, context), viewer, plot, **PRIVATE)
+        event.then(bind(opening.summarise, context), viewer, plot, **PRIVATE)
     toggle.click(None, js=TOGGLE_JS, **PRIVATE)
 
 
@@ -136,10 +142,11 @@ def _form(context: Context) -> Form:
         generated, groups = _method_controls(context, chosen, preset)
         limit = context.options.max_new_tokens
         count = gr.Slider(1, limit, value=context.first_count, step=1, label="Max new tokens", elem_id="max-new-tokens")
+        adaptive = make_control(describe(Pace)[0], False)
         system = gr.Textbox(label="System prompt", lines=2, max_lines=6, placeholder="none", elem_id="system")
     with gr.Accordion("Sampling", open=False, elem_id="sampling"):
         sampling = [make_control(setting, setting.default) for setting in SAMPLING]
-    common = [prompt, method, picked, drafter, system, count]
+    common = [prompt, method, picked, drafter, system, count, adaptive]
     return Form(common, sampling, preset_radio, generated, groups, run, stop, race, rivals)
 
 
@@ -173,7 +180,7 @@ def _costs(context: Context, target: gr.Dropdown) -> None:
         button = gr.Button("Measure", size="sm", min_width=80, elem_id="measure")
         plot = gr.Plot(visible=False, show_label=False, elem_id="cost-plot")
     outputs = [button, line, plot]
-    button.click(_bind(costs.measure_costs, context), target, outputs, concurrency_limit=MAX_IN_LINE, **PRIVATE)
+    button.click(bind(costs.measure_costs, context), target, outputs, concurrency_limit=MAX_IN_LINE, **PRIVATE)
 
 
 def _picker(context: Context) -> gr.Dropdown:
@@ -197,10 +204,10 @@ def _wire_run(context: Context, form: Form, screen: list[Any]) -> None:
     values = [*form.common, *form.sampling, *form.generated]
     run = _wire_start(context, [form.run.click, form.common[0].submit], handlers.run_trace, values, screen)
     race = _wire_start(context, [form.race.click], racing.run_race, [form.rivals, *values], screen)
-    race.success(_bind(opening.summarise, context), screen[0], screen[4], **PRIVATE)
+    race.success(bind(opening.summarise, context), screen[0], screen[4], **PRIVATE)
     for button in (form.run, form.race):
         button.click(None, js=SHOW_STATUS_JS, **PRIVATE)
-    form.stop.click(_bind(handlers.announce_stop, context), None, screen, queue=False, **PRIVATE)
+    form.stop.click(bind(handlers.announce_stop, context), None, screen, queue=False, js=STOP_JS, **PRIVATE)
     form.stop.click(None, cancels=[run, race], **PRIVATE)
 
 
@@ -210,11 +217,12 @@ def _wire_start(
     """What the triggers start: at once the announcement, then ``handler``, and the word that it was stopped."""
     announced = gr.on(
         triggers,
-        _bind(handlers.announce_run, context),
+        bind(handlers.announce_run, context),
         None,
         screen,
         queue=False,
         trigger_mode="once",
+        js=BEGIN_JS,
         **PRIVATE,
     )
 
@@ -232,8 +240,11 @@ def _wire_start(
         **PRIVATE,
     )
     # A cancelled event counts as failed, and this fires when the run is really over: no late update can follow it.
-    stopped = started.failure(_bind(handlers.after_stop, context), screen[0], screen, queue=False, **PRIVATE)
-    stopped.then(_bind(opening.summarise, context), screen[0], screen[4], **PRIVATE)
+    ended = [screen[0], screen[1]]  # the script's word takes the place of the second
+    stopped = started.failure(
+        bind(handlers.after_stop, context), ended, screen, queue=False, js=HOW_ENDED_JS, **PRIVATE
+    )
+    stopped.then(bind(opening.summarise, context), screen[0], screen[4], **PRIVATE)
     return started
 
 
@@ -242,12 +253,12 @@ def _wire_form(context: Context, form: Form) -> None:
     # Gradio's own check of a choice answers 500 where the choices have just changed; the handlers check in words.
     private = PRIVATE | {"queue": False, "preprocess": False}
     own = [drafter, *form.groups]
-    method.input(_bind(handlers.apply_method, context), [target, method], own, **private)
+    method.input(bind(handlers.apply_method, context), [target, method], own, **private)
     outputs = [method, form.preset, *own, *form.generated]
     for changed in (method.change, target.change):
-        changed(_bind(racing.offer_rivals, context), [target, method, form.rivals], form.rivals, **private)
-    target.input(_bind(handlers.apply_target, context), [target, method], outputs, **private)
-    form.preset.input(_bind(handlers.apply_preset, context), [target, form.preset], form.generated, **private)
+        changed(bind(racing.offer_rivals, context), [target, method, form.rivals], form.rivals, **private)
+    target.input(bind(handlers.apply_target, context), [target, method], outputs, **private)
+    form.preset.input(bind(handlers.apply_preset, context), [target, form.preset], form.generated, **private)
 
 
 def _wire_load(context: Context, form: Form, screen: list[Any]) -> None:
@@ -264,7 +275,7 @@ def _wire_load(context: Context, form: Form, screen: list[Any]) -> None:
     page.load(summarise, None, screen[4], queue=False, js=AFTER_PAINT_JS, **PRIVATE)
 
 
-def _bind(handler: Callable[..., Any], context: Context) -> Callable[..., Any]:
+def bind(handler: Callable[..., Any], context: Context) -> Callable[..., Any]:
     """The handler with its context filled in, under its own name (Gradio reads the name)."""
     bound = partial(handler, context)
     bound.__name__ = handler.__name__  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from explorer.__main__ import main
-from explorer.cli.bench import samplings_of, settings_of
+from explorer.cli.bench import resting_methods, samplings_of, settings_of
 from explorer.config import Sampling
 from explorer.errors import SettingError
 from explorer.measurement import ResultsFile
@@ -117,3 +117,17 @@ def test_the_offline_page_and_the_memory_of_the_drafter_are_reported(questions: 
     assert [row["question_id"] for row in report["methods"]["eagle2"]["by_prompt"]] == ["1", "2"]
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>") and f"{drafter['num_bytes']:,}" in page
+
+
+def test_adaptive_lanes_rest_where_they_can_and_say_so(questions: Path, tmp_path: Path) -> None:
+    assert bench(questions, tmp_path / "out", "--methods", "eagle2", "--adaptive") == 0
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert report["bench"]["adaptive"] == ["eagle2"]
+    rests = {name: row["num_rests"] for name, row in report["methods"].items()}
+    assert rests["eagle2"] >= 2, "plain passes are measured first"
+    assert rests["autoregressive"] == 0
+    assert report["methods"]["eagle2"]["num_equal"] == 2
+    assert "passes that rested" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert resting_methods(["lookahead", "eagle2"]) == ["eagle2"]
+    with pytest.raises(SettingError, match="none of lookahead can rest; it is for draft_model, medusa"):
+        resting_methods(["lookahead"])

@@ -50,6 +50,9 @@ def test_a_prompt_gives_a_trace(server: AppServer, call: Any) -> None:
     assert (request.sampling.temperature, request.sampling.seed) == (0.5, 3)
     assert (request.target, request.drafter) == (TINY.source, "/nowhere/eagle")
     assert not server.runner.device.locked()
+    assert not request.is_adaptive
+    call("trace", "Say hello", adaptive=True)
+    assert server.runner.requests[-1].is_adaptive
 
 
 def test_settings_may_be_json_text(server: AppServer, call: Any) -> None:

@@ -90,9 +90,18 @@ def test_the_request_says_what_the_form_said(context: Context) -> None:
     assert request.settings.keys() <= {"total_tokens", "depth", "top_k"}, "other methods' controls stay out"
 
 
+def test_adaptive_is_for_methods_that_can_rest_and_no_mistake_elsewhere(context: Context) -> None:
+    for method in ("eagle2", "lookahead"):
+        play(context, adaptive=True, method=method)
+    play(context)
+    assert [request.is_adaptive for request in context.runner.requests] == [True, False, False]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
+        ({"adaptive": "perhaps"}, "adaptive must be true or false"),
+        ({"adaptive": ["yes"]}, "adaptive must be true or false"),
         ({"prompt": "  \n"}, "empty"),
         ({"prompt": None}, "empty"),
         ({"prompt": 7}, "text"),
@@ -150,7 +159,7 @@ def test_stop_closes_the_runner_and_keeps_what_was_decoded(context: Context, mon
     events.close()  # type: ignore[attr-defined]
     assert runner.num_closed == 1
     assert not runner.device.locked(), "the next visitor's run can begin"
-    screen = handlers.after_stop(context, handle)
+    screen = handlers.after_stop(context, handle, handlers.STOPPED)
     assert said(screen)["text"] == "Stopped after 2 steps."
     trace, is_done = context.store.get(shown(screen)["id"])
     assert is_done
@@ -161,7 +170,7 @@ def test_stop_closes_the_runner_and_keeps_what_was_decoded(context: Context, mon
 
 @pytest.mark.parametrize("value", [None, "", "{", "[]", '{"id": 3}', '{"id": "eagle2-code", "steps": 12, "v": 0}', 5])
 def test_stop_before_the_first_step_leaves_the_recording_alone(context: Context, value: Any) -> None:
-    screen = handlers.after_stop(context, value)
+    screen = handlers.after_stop(context, value, handlers.STOPPED)
     assert said(screen)["text"] == "Stopped before the first step. On screen is what was there before."
     assert screen.viewer == KEEP
 
@@ -169,9 +178,16 @@ def test_stop_before_the_first_step_leaves_the_recording_alone(context: Context,
 def test_stop_before_the_first_step_does_not_count_an_older_runs_steps(context: Context) -> None:
     older = play(context)[-2].viewer
     assert (
-        said(handlers.after_stop(context, older))["text"]
+        said(handlers.after_stop(context, older, handlers.STOPPED))["text"]
         == "Stopped before the first step. On screen is what was there before."
     )
+
+
+@pytest.mark.parametrize("how", ["", None, 3, "else"])
+def test_a_run_that_the_queue_refused_says_so(context: Context, how: Any) -> None:
+    screen = handlers.after_stop(context, None, how)
+    assert said(screen) == {"kind": "error", "text": handlers.QUEUE_FULL}
+    assert is_enabled(screen.run_button) and not is_enabled(screen.stop_button)
 
 
 def test_two_visitors_never_share_an_id(context: Context) -> None:

@@ -41,6 +41,7 @@ def test_a_run_is_linked_by_what_was_asked_for(context: Context) -> None:
         sampling=Sampling(0.7, top_p=0.9, seed=3),
         target=TINY.source,
         drafter="/nowhere/eagle",
+        is_adaptive=True,
     )
     run_id, trace = keep(context, request)
     sampled = replace(trace.sampling, temperature=0.7, top_p=0.9, seed=3, acceptance="rejection")
@@ -55,6 +56,7 @@ def test_a_run_is_linked_by_what_was_asked_for(context: Context) -> None:
         "target": "tiny",
         "drafter": "/nowhere/eagle",
         "max_new_tokens": "33",
+        "adaptive": "true",
         "temperature": "0.7",
         "seed": "3",
         "top_p": "0.9",
