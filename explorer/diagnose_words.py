@@ -104,7 +104,7 @@ def where(row: PromptRow) -> str:
 
 
 def _prompt(row: PromptRow) -> list[str]:
-    worst = "" if row.worst_step is None else f", step {row.worst_step}: {row.sentence}"
+    worst = "" if row.worst_step is None else f", step {row.worst_step + 1}: {row.sentence}"
     return [
         number(row.tau, 2),
         percent(row.acceptance),
@@ -118,7 +118,7 @@ def _prompt(row: PromptRow) -> list[str]:
 
 def _span(span: Span) -> list[str]:
     text = _cut(span.text.replace("\n", "↵"), SPAN_LENGTH)
-    place = f"run {span.run + 1}, step {span.step}"
+    place = f"run {span.run + 1}, step {span.step + 1}"
     return [percent(span.accepted), str(span.num_tokens), text, span.method, span.main_miss, place]
 
 
