@@ -124,10 +124,10 @@ def test_random_links_are_answered_too(context: Context) -> None:
 
 
 def test_a_run_on_screen_fills_the_form_with_what_made_it(context: Context) -> None:
-    found = values(context, fill_from_run(context, "medusa-chat"))
-    trace = context.store.get("medusa-chat")[0]
-    assert (found["prompt"], found["method"]) == (trace.prompt.text, "medusa")
-    assert found["medusa.total_tokens"] == trace.settings["total_tokens"]
+    found = values(context, fill_from_run(context, "eagle2-code"))
+    trace = context.store.get("eagle2-code")[0]
+    assert (found["prompt"], found["method"]) == (trace.prompt.text, "eagle2")
+    assert found["eagle2.total_tokens"] == trace.settings["total_tokens"]
     assert found["sampling.temperature"] == trace.sampling.temperature
     unknown = fill_from_run(context, "nothing")
     assert unknown.status is None
