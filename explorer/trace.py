@@ -21,17 +21,10 @@ from explorer.trace_check import ROLES as ROLES
 from explorer.trace_check import STATES as STATES
 from explorer.trace_check import STOPS as STOPS
 from explorer.trace_check import check_trace
-from explorer.trace_files import read_bytes, unpack, write_atomically
+from explorer.trace_files import A_TRACE, read_bytes, unpack, what_it_is, write_atomically
 
 SCHEMA = "draft-tree-trace"
 SCHEMA_VERSION = 1
-A_TRACE = "a trace is the file that ‘Trace file’ on the page or the command trace writes"
-OTHER_FILES = {
-    "draft-tree-stats": "a run's figures",
-    "draft-tree-bench": "a benchmark's report",
-    "draft-tree-diagnosis": "a diagnosis",
-}
-MAX_FOUND = 40  # characters of a foreign file's own words in a message
 
 
 @dataclass(frozen=True)
@@ -276,7 +269,7 @@ def from_json(text: str) -> Trace:
     if not isinstance(raw, dict):
         raise TraceError("not a trace: the top level must be an object")
     if raw.get("schema") != SCHEMA:
-        raise TraceError(f"schema: this is {_what_it_is(raw)}, not a trace; {A_TRACE}")
+        raise TraceError(f"schema: this is {what_it_is(raw)}, not a trace; {A_TRACE}")
     if raw.get("schema_version") != SCHEMA_VERSION:
         raise TraceError(
             f"schema_version: this program reads version {SCHEMA_VERSION}, the file says {raw.get('schema_version')!r}"
@@ -298,16 +291,6 @@ def write_trace(trace: Trace, path: str | Path) -> None:
 def read_trace(path: str | Path) -> Trace:
     """Read a trace file; raises TraceError for a missing, oversized, broken or unknown one."""
     return from_json(unpack(read_bytes(Path(path))))
-
-
-def _what_it_is(raw: dict[str, Any]) -> str:
-    """What a JSON object is that is no trace, as far as it can be told."""
-    schema = raw.get("schema")
-    if isinstance(schema, str) and schema in OTHER_FILES:
-        return OTHER_FILES[schema]
-    if "traceEvents" in raw:
-        return "a timeline"
-    return "some other JSON" if schema is None else f"a file of schema {str(schema)[:MAX_FOUND]!r}"
 
 
 def _refuse_constant(name: str) -> None:
