@@ -62,16 +62,16 @@ def overview(found: Diagnosis) -> Table:
     return Table("Methods", head, rows, OVERVIEW_NOTE)
 
 
-def ranking(found: Diagnosis, first_step: int = 0) -> list[Table]:
-    """Prompts, then ``shown_spans`` of text, the worst first; ``first_step`` is what the first step is called."""
+def ranking(found: Diagnosis) -> list[Table]:
+    """Prompts, then ``shown_spans`` of text, the worst first."""
     prompts = Table(
         "Prompts",
         ["tau", "accepted", "speedup", "prompt", "method", "mostly", "worst pass"],
-        [_prompt(row, first_step) for row in found.prompts],
+        [_prompt(row) for row in found.prompts],
         PROMPTS_NOTE,
     )
     places = {row.run: where(row) for row in found.prompts}
-    rows = [_span(span, f"{places[span.run]}, step {first_step + span.step}") for span in shown_spans(found)]
+    rows = [_span(span, f"{places[span.run]}, step {span.step + 1}") for span in shown_spans(found)]
     return [prompts, Table("Text", ["drafted", "tokens", "text", "method", "mostly", "from"], rows, SPANS_NOTE)]
 
 
@@ -115,8 +115,8 @@ def where(row: PromptRow) -> str:
     return row.file or f"run {row.run + 1}"
 
 
-def _prompt(row: PromptRow, first_step: int) -> list[str]:
-    worst = "" if row.worst_step is None else f", step {first_step + row.worst_step}: {row.sentence}"
+def _prompt(row: PromptRow) -> list[str]:
+    worst = "" if row.worst_step is None else f", step {row.worst_step + 1}: {row.sentence}"
     return [
         number(row.tau, 2),
         percent(row.acceptance),

@@ -106,7 +106,10 @@ def race(traces: Sequence[Trace]) -> Race:
 
 
 def speed_sentence(trace: Trace) -> str:
-    """How fast a run was against its own baseline, and why: what a step gave, what it cost in plain tokens."""
+    """How fast a run was against its own baseline, and why: what a step gave, what it cost in plain tokens.
+
+    The parts multiply to the speedup, so a cut last step is among them; where it makes a difference, that is said.
+    """
     speedup, baseline = trace.stats.speedup, trace.baseline
     if speedup is None or baseline is None or not baseline.tokens_per_second or not trace.steps:
         return "No speedup: " + ("this run has no baseline." if baseline is None else "nothing was measured yet.")
@@ -121,10 +124,18 @@ def speed_sentence(trace: Trace) -> str:
     head = f"{speedup:.2f} × plain speed" + _tone(speedup)
     facts = (
         f"a step cost {cost:.2f} plain tokens' time ({step_ms:.0f} ms against {plain_ms:.0f} ms) and gave {gave:.2f} "
-        f"tokens; its verify pass alone cost {verify:.2f}"
+        f"tokens{_with_cut(trace, gave)}; its verify pass alone cost {verify:.2f}"
     )
     facts += f", drafting {draft:.2f}" if draft else ""
     return f"{head}: {facts}.{_reason(speedup, gave, verify, draft, cost)}"
+
+
+def _with_cut(trace: Trace, gave: float) -> str:
+    """Why this mean is not the run's tokens per pass: that one counts whole steps."""
+    tau = trace.stats.mean_acceptance_length
+    if tau is None or f"{tau:.2f}" == f"{gave:.2f}":
+        return ""
+    return f" with the last step, which was cut short ({tau:.2f} tokens per pass without it)"
 
 
 def _tone(speedup: float) -> str:

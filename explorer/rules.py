@@ -1,9 +1,9 @@
-"""Acceptance rules and their tests in words, the same on every screen. Standard library only."""
+"""Settings, acceptance rules and their tests in words, the same on every screen. Standard library only."""
 
 from __future__ import annotations
 
-from explorer.insight import percent
-from explorer.trace import DrawRecord, SamplingRecord
+from explorer.insight import percent, plural
+from explorer.trace import DrawRecord, SamplingRecord, Trace
 
 RULE_LABELS = {"typical": "typical (not distribution-preserving)"}
 RULE_SENTENCES = {
@@ -11,6 +11,7 @@ RULE_SENTENCES = {
     "rejection": "a draft is accepted by chance, such that the output is distributed as the target's own samples",
     "typical": "a draft is accepted if the target finds it plausible: not distribution-preserving",
 }
+TYPICAL_SETTINGS = ("threshold", "alpha")  # of Medusa: no other rule reads them
 
 
 def rule_label(acceptance: str) -> str:
@@ -27,6 +28,22 @@ def sampling_text(sampling: SamplingRecord) -> str:
         parts += [f"top_k {sampling.top_k}"] if sampling.top_k else []
         parts += [f"seed {sampling.seed}"] if sampling.acceptance == "rejection" else []
     return ", ".join(parts)
+
+
+def settings_texts(trace: Trace) -> list[str]:
+    """What a run was told, "name value" each; settings that its acceptance rule does not read are left out.
+
+    EAGLE-2's depth counts the expansions after the first level, so its trees have one level more below the root.
+    """
+    is_typical, depth = trace.sampling.acceptance == "typical", trace.settings.get("depth")
+    found = [
+        f"{name} {value}"
+        for name, value in trace.settings.items()
+        if is_typical or trace.method != "medusa" or name not in TYPICAL_SETTINGS
+    ]
+    if trace.method != "eagle2" or type(depth) is not int:
+        return found
+    return [f"{text} (root + {plural(depth + 1, 'level')})" if text == f"depth {depth}" else text for text in found]
 
 
 def draw_text(draw: DrawRecord) -> str | None:

@@ -118,7 +118,8 @@ def _measure_baseline(run: Run) -> Generator[Event, None, Lane]:
     for step in decoding.steps():
         ms_per_token.append(step.ms.total)
         if time.monotonic() - told > PROGRESS_SECONDS:
-            yield BaselineProgress(len(decoding.output), run.request.max_new_tokens)
+            text = decode(run.models.target.tokenizer, decoding.output)
+            yield BaselineProgress(len(decoding.output), run.request.max_new_tokens, text)
             told = time.monotonic()
     return Lane(decoding.output, decoding.gaps, ms_per_token)
 

@@ -67,10 +67,11 @@ class Notice:
 
 @dataclass(frozen=True)
 class BaselineProgress:
-    """The autoregressive lane so far."""
+    """The autoregressive lane so far; ``text`` is what it wrote."""
 
     num_tokens: int
     max_new_tokens: int
+    text: str = ""
 
 
 @dataclass(frozen=True)

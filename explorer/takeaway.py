@@ -17,7 +17,9 @@ MAX_NAME = 40  # characters of a prompt in a file's name
 
 @dataclass(frozen=True)
 class Job:
-    """What to export: the trace, the step that was asked for (None: no wish), and how pictures look."""
+    """What to export: the trace, the step asked for, counted from 1 as on the screen (None: no wish), and how pictures
+    look.
+    """
 
     trace: Trace
     step: int | None
@@ -26,11 +28,11 @@ class Job:
 
     @property
     def drawn_step(self) -> int:
-        """The step of a picture or graph: the one asked for, else the longest path's."""
-        number = pick_step(self.trace, self.step)
-        if number is None:
+        """The index of a picture's or graph's step: the one asked for, else the longest path's."""
+        index = pick_step(self.trace, self.step)
+        if index is None:
             raise SettingError("this run ended with its first token: there is no step to draw")
-        return number
+        return index
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,19 @@ class Format:
 
     def file_name(self, stem: str, job: Job) -> str:
         """What the file is called: the run's own name, the step where it shows one, the ending."""
-        return f"{stem}{f'-step{job.drawn_step}' if self.is_step else ''}{self.ending}"
+        return f"{stem}{f'-step{job.drawn_step + 1}' if self.is_step else ''}{self.ending}"
 
 
 def pick_step(trace: Trace, wanted: int | None) -> int | None:
-    """The step asked for, else the first with the longest accepted path; None where there are no steps."""
+    """The index of the step asked for, which counts from 1 as on the screen, else of the first with the longest
+    accepted path; None where there are no steps.
+    """
     if wanted is None:
         return max(range(len(trace.steps)), key=lambda i: trace.steps[i].num_accepted, default=None)
-    if not 0 <= wanted < len(trace.steps):
-        allowed = f"0 to {len(trace.steps) - 1}" if trace.steps else "none, this run ended with its first token"
+    if not 1 <= wanted <= len(trace.steps):
+        allowed = f"1 to {len(trace.steps)}" if trace.steps else "none, this run ended with its first token"
         raise SettingError(f"there is no step {wanted}; allowed: {allowed}")
-    return wanted
+    return wanted - 1
 
 
 def run_name(trace: Trace) -> str:
@@ -80,7 +84,9 @@ def _html(job: Job) -> bytes:
     from explorer.views.insights import replay_payload
     from explorer.views.viewer import SHELL, replay_js
 
-    return replay_page(replay_payload(job.trace), SHELL, replay_js(), start=job.step or 0).encode()
+    return replay_page(
+        replay_payload(job.trace), SHELL, replay_js(), start=0 if job.step is None else job.drawn_step
+    ).encode()
 
 
 def _perfetto(job: Job) -> bytes:

@@ -21,7 +21,7 @@ from explorer.trace_check import ROLES as ROLES
 from explorer.trace_check import STATES as STATES
 from explorer.trace_check import STOPS as STOPS
 from explorer.trace_check import check_trace
-from explorer.trace_files import read_bytes, unpack, write_atomically
+from explorer.trace_files import A_TRACE, read_bytes, unpack, what_it_is, write_atomically
 
 SCHEMA = "draft-tree-trace"
 SCHEMA_VERSION = 1
@@ -269,7 +269,7 @@ def from_json(text: str) -> Trace:
     if not isinstance(raw, dict):
         raise TraceError("not a trace: the top level must be an object")
     if raw.get("schema") != SCHEMA:
-        raise TraceError(f"schema: expected {SCHEMA!r}, found {raw.get('schema')!r}")
+        raise TraceError(f"schema: this is {what_it_is(raw)}, not a trace; {A_TRACE}")
     if raw.get("schema_version") != SCHEMA_VERSION:
         raise TraceError(
             f"schema_version: this program reads version {SCHEMA_VERSION}, the file says {raw.get('schema_version')!r}"

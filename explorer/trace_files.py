@@ -6,10 +6,18 @@ import os
 import tempfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 from explorer.errors import TraceError
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024  # unpacked; a larger file is refused, not swallowed
+A_TRACE = "a trace is the file that ‘Trace file’ on the page or the command trace writes"
+OTHER_FILES = {
+    "draft-tree-stats": "a run's figures",
+    "draft-tree-bench": "a benchmark's report",
+    "draft-tree-diagnosis": "a diagnosis",
+}
+MAX_FOUND = 40  # characters of a foreign file's own words in a message
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -63,3 +71,13 @@ def _inflate(data: bytes, max_bytes: int) -> bytes:
     if stream.unused_data:
         raise TraceError("not a trace: the gzip file goes on after its end")
     return unpacked
+
+
+def what_it_is(raw: dict[str, Any]) -> str:
+    """What a JSON object is that is no trace, as far as it can be told."""
+    schema = raw.get("schema")
+    if isinstance(schema, str) and schema in OTHER_FILES:
+        return OTHER_FILES[schema]
+    if "traceEvents" in raw:
+        return "a timeline"
+    return "some other JSON" if schema is None else f"a file of schema {str(schema)[:MAX_FOUND]!r}"

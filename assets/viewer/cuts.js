@@ -7,7 +7,7 @@ function createCutsPane(store, insights, tree) {
   const section = el("section", { class: "dtx-panebox dtx-cuts", "aria-label": "What a smaller tree would have given" }, area);
   const painter = createStepPainter(store, insights, area, paint);
   const rowsRange = slider("rows", "Rows, the last token included", (value, cuts) => ({ rows: value === maxRows(cuts) ? null : value }));
-  const depthRange = slider("depth", "Depth of the tree", (value, cuts) => ({ depth: value === cuts.depths.length ? null : cuts.depths[value - 1] }));
+  const depthRange = slider("levels", "Levels below the root", (value, cuts) => ({ depth: value === cuts.depths.length ? null : cuts.depths[value - 1] }));
   const verdict = el("p", { class: "dtx-verdict", "aria-live": "polite" }), curve = el("div", { class: "dtx-cutcurve" });
   const words = el("div", { class: "dtx-texts" });
 

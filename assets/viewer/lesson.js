@@ -3,7 +3,8 @@
 
 // Where the parts are that a stop may point at; "fact:NAME" is one of the headline numbers.
 const LOOKS = { tree: ".dtx-treebox", pane: ".dtx-side", card: ".dtx-card", caption: ".dtx-caption", facts: ".dtx-facts",
-  legend: ".dtx-legend", strip: ".dtx-strip", transport: ".dtx-scrub", pruned: ".dtx-ghostswitch", order: ".dtx-order" };
+  legend: ".dtx-legend", strip: ".dtx-strip", transport: ".dtx-scrub", pruned: ".dtx-ghostswitch", order: ".dtx-order",
+  endings: ".dtx-runpart:nth-of-type(1)", budgets: ".dtx-runpart:nth-of-type(2)" };
 
 function createLessons(adapter, store, root, refresh) {
   const picker = el("select", { class: "dtx-lesson-picker", "aria-label": "Lesson", change: () => go(Number(picker.value), 0) });
@@ -139,7 +140,7 @@ function createLessons(adapter, store, root, refresh) {
 
   store.onChange((changed) => {
     if (["id", "header", "steps"].some((name) => changed.has(name))) settle();
-    if (changed.has("header") || changed.has("facts")) queueMicrotask(point); // once the numbers are drawn anew
+    if (["header", "facts", "insights"].some((name) => changed.has(name))) queueMicrotask(point); // once that is drawn anew
     opener.setAttribute("aria-pressed", String(store.lesson !== null));
   });
   if (adapter.lesson && adapter.firstLesson) go(adapter.firstLesson.lesson, adapter.firstLesson.stop);

@@ -11,7 +11,9 @@ function createMask(store, moments, onOrder) {
   const note = el("p", { class: "dtx-note" });
   const orderButton = button("dtx-tool dtx-order", "Order of the rows: depth-first, or as the engine sends them (m)", onOrder);
   const section = el("section", { class: "dtx-maskbox", "aria-label": "Tree mask" }, box, note);
-  let cells = [], bands = [], ticks = [], place = [], shape = null, size = { width: 320, height: 320 };
+  // A row's cells are one path: they share their colour, and the browser styles sixty elements in place of hundreds.
+  const overlay = svg("path", { class: "dtx-cell is-linked is-overlay" });
+  let lines = [], bands = [], ticks = [], place = [], shape = null, isLinked = false, size = { width: 320, height: 320 };
 
   function draw() {
     const step = store.step();
@@ -20,7 +22,8 @@ function createMask(store, moments, onOrder) {
     const model = modelOf(step), n = model.n, board = moments.board();
     shape = geometry(n);
     canvas.classList.toggle("is-passing-through", board !== null && board.kind === "verify");
-    cells = []; bands = []; ticks = [];
+    lines = []; bands = []; ticks = [];
+    isLinked = false;
     const count = board && !board.isFlat ? "no rows yet" : rows(n) + " of this pass";
     const parts = [svg("text", { class: "dtx-maskhead", x: 0, y: 10 }, "prefix \u00d7 " + step.prefix + "  |  " + count)];
     for (let row = 0; row < n; row += 1) {
@@ -30,19 +33,19 @@ function createMask(store, moments, onOrder) {
       bands[row] = drawBand(step, model, row, board);
       parts.push(bands[row]);
       if (board && !board.built.has(row)) continue;
-      for (const column of chainOf(model, row)) {
-        const cell = svg("rect", { class: "dtx-cell is-" + stateOf(model, board, row) + lightOf(board, row), "data-cell": row + "," + column,
-          width: shape.cell - shape.inset, height: shape.cell - shape.inset });
-        cells.push([row, column, cell]);
-        parts.push(cell);
-      }
+      const columns = chainOf(model, row);
+      const cells = svg("path", { class: "dtx-cell is-" + stateOf(model, board, row) + lightOf(board, row), "data-row": row,
+        "data-columns": columns.join(" ") });
+      lines[row] = { columns, cells };
+      parts.push(cells);
     }
     const frame = svg("rect", { class: "dtx-frame", x: shape.left + PREFIX_WIDTH + PREFIX_GAP - 1, y: MASK_HEAD - 1,
       width: n * shape.cell + 1.5, height: n * shape.cell + 1.5 });
-    fill(canvas, ...parts, frame);
+    overlay.removeAttribute("d");
+    fill(canvas, ...parts, overlay, frame);
     canvas.setAttribute("width", Math.max(shape.width, HEAD_WIDTH));
     canvas.setAttribute("height", MASK_HEAD + n * shape.cell + 2);
-    const set = cells.length;
+    const set = lines.reduce((sum, line) => sum + line.columns.length, 0);
     canvas.setAttribute("aria-label", `Tree mask, ${rows(n)}, ${set} of ${n * n} cells set`);
     note.textContent = step.mask;
     note.style.visibility = board && !board.isFlat ? "hidden" : ""; // no rows yet, nothing to count: its place stays
@@ -101,21 +104,30 @@ function createMask(store, moments, onOrder) {
     const left = shape.left + PREFIX_WIDTH + PREFIX_GAP;
     bands.forEach((band, row) => band.setAttribute("transform", `translate(0 ${MASK_HEAD + place[row] * shape.cell})`));
     ticks.forEach((tick, row) => tick.setAttribute("x", left + place[row] * shape.cell));
-    for (const [row, column, cell] of cells) {
-      cell.setAttribute("x", left + place[column] * shape.cell);
-      cell.setAttribute("y", MASK_HEAD + place[row] * shape.cell);
-    }
+    lines.forEach((line, row) => line.cells.setAttribute("d", outline(line.columns.map((column) => [row, column]), place)));
+  }
+
+  // Cells at [row, column] as one outline, in the order of `at`.
+  function outline(cells, at) {
+    const left = shape.left + PREFIX_WIDTH + PREFIX_GAP, side = (shape.cell - shape.inset).toFixed(2);
+    return cells.map(([row, column]) => `M${(left + at[column] * shape.cell).toFixed(2)} ${(MASK_HEAD + at[row] * shape.cell).toFixed(2)}`
+      + `h${side}v${side}h-${side}z`).join("");
   }
 
   function link() {
     const step = store.step(), active = store.active();
     if (!step) return;
     const row = active !== null && active < modelOf(step).n ? active : null;
-    const column = store.column;
-    canvas.classList.toggle("is-linking", row !== null || column !== null);
+    const column = store.column, isLinking = row !== null || column !== null;
+    canvas.classList.toggle("is-linking", isLinking);
+    if (!isLinking && !isLinked) return; // nothing is lit, nothing was
+    isLinked = isLinking;
     bands.forEach((band, each) => band.classList.toggle("is-linked", each === row));
     ticks.forEach((tick, each) => tick.classList.toggle("is-linked", each === column));
-    for (const [each, at, cell] of cells) cell.classList.toggle("is-linked", column === null ? each === row : at === column);
+    lines.forEach((line, each) => line.cells.classList.toggle("is-linked", column === null && each === row));
+    const seers = column === null ? [] : [...lines.keys()].filter((each) => lines[each] && lines[each].columns.includes(column));
+    overlay.dataset.cells = seers.map((each) => each + "," + column).join(" ");
+    overlay.setAttribute("d", outline(seers.map((each) => [each, column]), place));
   }
 
   // Over the heads a column, below them a row.
@@ -151,10 +163,9 @@ function createMask(store, moments, onOrder) {
     nameOrder();
     arrange();
     if (!shape || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-    const travel = (element, dx, dy) => element.animate(
-      [{ transform: `translate(${dx * shape.cell}px,${dy * shape.cell}px)` }, { transform: "none" }],
-      { duration: 200, easing: "ease-in-out" });
-    for (const [row, column, cell] of cells) travel(cell, before[column] - place[column], before[row] - place[row]);
+    const from = (each, at) => `path("${outline(lines[each].columns.map((column) => [each, column]), at)}")`;
+    lines.forEach((line, row) => line.cells.animate([{ d: from(row, before) }, { d: from(row, place) }],
+      { duration: 200, easing: "ease-in-out" }));
   }
 
   function nameOrder() {

@@ -67,7 +67,8 @@ function createMomentBar(store, moments, actions) {
     quiz.textContent = !store.quiz ? "quiz" : moments.isAsking() ? "reveal" : moments.told() ? "next question" : "question";
     quiz.classList.toggle("is-asking", moments.isAsking());
     end.hidden = score.hidden = !store.quiz;
-    score.textContent = store.quiz ? `${store.quiz.right} of ${store.quiz.total} right` : "";
+    const counted = moments.isSecret() && moments.told() ? moments.told() : store.quiz; // as it was before this answer
+    score.textContent = counted ? `${counted.right} of ${counted.total} right` : "";
     bar.classList.toggle("is-idle", store.view !== "step");
   }
 

@@ -80,7 +80,7 @@ function createMoments(store, insights) {
     const micro = list(), next = store.moment + by, first = () => 0, last = (all) => all.length - 1;
     if (!store.step()) return;
     if (store.moment === null) enter(store.at, by > 0 ? first : last);
-    else if (by > 0 && isAsking()) reveal();
+    else if (by > 0 && isAsking()) reveal(store.moment + 1); // pass and walk first, the answer when they get there
     else if (micro && next < 0) enter(store.at - 1, last);
     else if (micro && next >= micro.length) enter(store.at + 1, first);
     else if (micro) show(store.at, next);
@@ -128,12 +128,20 @@ function createMoments(store, insights) {
     enter(at, (micro) => micro.findIndex((each) => each.kind === "verify") - 1);
   }
 
-  function reveal() {
+  // Whether the end of the step on screen must not be seen yet: a quiz asks for it, or walks to it.
+  function isSecret() {
+    if (!store.quiz) return false;
+    const micro = list(), end = micro ? micro.findIndex((each) => each.kind === "next") : 0;
+    return !isAnswered() || (store.moment !== null && (!micro || store.moment < end));
+  }
+
+  // The answer, at the moment that shows it, or at an earlier one from which the visitor goes on.
+  function reveal(from = null) {
     const quiz = question(), guess = store.pin === null || quiz.verdict[store.pin] === undefined ? null : store.pin;
     const [isRight, text] = guess === null ? [false, ""] : quiz.verdicts[quiz.verdict[guess]];
-    const { right, total } = store.quiz, told = { at: store.at, guess, isRight, text };
+    const { right, total } = store.quiz, told = { at: store.at, guess, isRight, text, right, total };
     const score = guess === null ? { right, total } : { right: right + Number(isRight), total: total + 1 };
-    show(store.at, list().findIndex((each) => each.kind === "next"), { pin: null, quiz: { ...score, told } });
+    show(store.at, from ?? list().findIndex((each) => each.kind === "next"), { pin: null, quiz: { ...score, told } });
   }
 
   store.onChange((changed) => {
@@ -145,7 +153,7 @@ function createMoments(store, insights) {
   });
 
   return {
-    board, list, subject, isTold, move, visit, tick, pause, ask, reveal, isAsking, question,
+    board, list, subject, isTold, move, visit, tick, pause, ask, reveal: () => reveal(), isAsking, isSecret, question,
     told: () => (isAnswered() && store.moment !== null ? store.quiz.told : null), fault: () => fault,
   };
 }

@@ -4,16 +4,18 @@ const LEGEND = ["root", "drafted", "passing", "accepted", "rejected", "untried",
 
 function createNumbers(store, tabs) {
   const title = el("p", { class: "dtx-title" });
+  const settings = el("p", { class: "dtx-settings" });
   const list = el("ul", { class: "dtx-facts" });
-  const header = el("header", { class: "dtx-header" }, el("div", { class: "dtx-topline" }, title, tabs), list);
+  const header = el("header", { class: "dtx-header" }, el("div", { class: "dtx-topline" }, title, tabs, settings), list);
 
   function draw() {
     const head = store.header;
-    if (!head) { fill(title); fill(list); return; }
-    const settings = Object.entries(head.settings).map(([name, value]) => name + " " + value);
+    if (!head) { fill(title); fill(settings); fill(list); return; }
     const [rule, meaning] = head.rule;
-    const rest = [head.target.name, ...settings, rule, head.target.dtype + " on " + head.target.device];
-    fill(title, el("strong", {}, METHOD_NAMES[head.method] || head.method), el("span", { title: rest.join(" \u00b7 ") + "\n" + rule + ": " + meaning }, rest.join("  \u00b7  ")));
+    const rest = [head.target.name, ...head.settings, rule, head.target.dtype + " on " + head.target.device];
+    fill(title, el("strong", {}, METHOD_NAMES[head.method] || head.method));
+    settings.textContent = rest.join(" \u00b7 ");
+    settings.title = rule + ": " + meaning;
     fill(list, ...store.facts.map((fact) => el("li", { class: "dtx-fact is-" + fact.tone, title: fact.help, "data-fact": fact.name },
       el("b", {}, fact.value), el("span", {}, fact.label), el("small", {}, fact.note))));
   }

@@ -19,7 +19,7 @@ function showAddress() {
   if (lesson) return;
   if (recorded && id !== store.id) return; // the viewer is about to show it
   const address = new URL(window.location.href), query = address.searchParams;
-  for (const [name, value] of [["trace", id], ["step", store.at], ["view", store.view === "step" ? null : store.view]]) {
+  for (const [name, value] of [["trace", id], ["step", store.at + 1], ["view", store.view === "step" ? null : store.view]]) {
     if (recorded && value !== null) query.set(name, value);
     else query.delete(name);
   }
@@ -58,7 +58,7 @@ async function drawPicture(drawing) {
 async function takeFile(kind) {
   const { store } = pageViewer, isPicture = kind === "png";
   const scheme = document.body.classList.contains("dark") ? "dark" : "light";
-  const request = { id: store.id, kind: isPicture ? "svg" : kind, step: store.at, scheme, ghosts: store.ghosts };
+  const request = { id: store.id, kind: isPicture ? "svg" : kind, step: store.at + 1, scheme, ghosts: store.ghosts };
   const { name, type, text } = await ask(server.get_export, request);
   if (isPicture) save(await drawPicture(text), name.replace(/svg$/, "png"));
   else save(new Blob([text], { type }), name);
@@ -67,7 +67,7 @@ async function takeFile(kind) {
 
 async function copyLink() {
   const { store } = pageViewer;
-  const { query } = await ask(server.get_link, { id: store.id, step: store.at });
+  const { query } = await ask(server.get_link, { id: store.id, step: store.at + 1 });
   const address = new URL(window.location.href);
   const page = shell.dataset.page || ""; // links lead to the first page
   address.pathname = address.pathname.slice(0, address.pathname.length - page.length);

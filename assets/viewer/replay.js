@@ -1,4 +1,4 @@
-// On a page of its own: all steps lie in the page as JSON; the address may name one, counted from 0, and the presenter
+// On a page of its own: all steps lie in the page as JSON; the address may name one, counted from 1, and the presenter
 // mode (#step=12&present).
 
 const replay = JSON.parse(document.getElementById("replay").textContent);
@@ -9,12 +9,12 @@ const addressParts = () => new URLSearchParams(location.hash.slice(1));
 
 function stepInAddress() {
   const step = addressParts().get("step");
-  return step !== null && /^\d{1,6}$/.test(step) ? Number(step) : null;
+  return step !== null && /^\d{1,6}$/.test(step) ? Math.max(0, Number(step) - 1) : null;
 }
 
 function showAddress() {
   try {
-    history.replaceState(null, "", "#step=" + shown.step + (shown.present ? "&present" : ""));
+    history.replaceState(null, "", "#step=" + (shown.step + 1) + (shown.present ? "&present" : ""));
   } catch {
     // Safari allows a hundred changes in half a minute, a sandboxed frame none; the replay goes on without.
   }

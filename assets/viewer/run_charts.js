@@ -40,7 +40,7 @@ function drawBudgets(budgets, say) {
     if (isFree) lowest = end;
     return [svg("path", { class: kind, "data-depth": curve.depth, d: line(curve.tau, 0, curve.exact_rows) }),
       curve.exact_rows < count ? svg("path", { class: kind + " is-bound", d: line(curve.tau, curve.exact_rows - 1, count) }) : null,
-      isFree ? svg("text", { class: "dtx-axis is-curve", x: width - right + 4, y: end }, "depth " + curve.depth) : null];
+      isFree ? svg("text", { class: "dtx-axis is-curve", x: width - right + 7, y: end }, curve.depth + (curve.depth === 1 ? " level" : " levels")) : null];
   });
   const cursor = svg("path", { class: "dtx-cursor" });
   const chart = chartSvg("Mean acceptance length by number of rows, one curve for each depth limit",

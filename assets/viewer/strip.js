@@ -7,7 +7,7 @@ const LINE_HEIGHT = 22; // as in viewer.css
 function createStrip(store, moments) {
   const list = el("ol", { class: "dtx-segments" });
   const box = el("div", { class: "dtx-strip", role: "group", "aria-label": "Output, step by step" }, list);
-  let segments = [], head = null, lines = [], height = 0, scrolling = 0;
+  let segments = [], head = null, lines = [], height = 0, scrolling = 0, marked = 0;
 
   function token(id, kind) {
     const text = store.label(id);
@@ -32,13 +32,14 @@ function createStrip(store, moments) {
       : `${accepted} accepted` + (isComplete ? " and the target's own token" : ", cut here"));
     const isRest = step.plain && !(index && store.steps[index - 1].plain); // named where the plain steps begin
     const tokens = step.emitted.flatMap((id, k) => token(id, isComplete && k === step.emitted.length - 1 ? "own" : "accepted"));
-    return el("li", { class: "dtx-segment" + (index % 2 ? " is-odd" : "") + (step.plain ? " is-plain" : ""), "data-step": index, title: what },
+    const kind = (index % 2 ? " is-odd" : "") + (step.plain ? " is-plain" : "") + (index > store.at ? " is-future" : "");
+    return el("li", { class: "dtx-segment" + kind, "data-step": index, title: what },
       el("sup", { class: "dtx-count" }, (isRest ? "plain +" : "+") + step.emitted.length), ...tokens);
   }
 
   function draw() {
     fill(list);
-    segments = []; lines = []; head = null;
+    segments = []; lines = []; head = null; marked = 0;
     if (!store.header) return;
     drawHead();
     append();
@@ -56,21 +57,28 @@ function createStrip(store, moments) {
 
   // The step on screen, what lies before it (its prefix), and its root: the last token before it.
   function mark() {
-    segments.forEach((segment, index) => {
-      const isCurrent = index === store.at;
+    const from = Math.max(0, Math.min(marked, store.at) - 1), to = Math.min(segments.length - 1, Math.max(marked, store.at));
+    for (let index = from; index <= to; index += 1) { // those that changed since the last time
+      const segment = segments[index], isCurrent = index === store.at;
       segment.classList.toggle("is-current", isCurrent);
       segment.classList.toggle("is-future", index > store.at);
       segment.classList.toggle("is-root-holder", index === store.at - 1);
       if (isCurrent) segment.setAttribute("aria-current", "step");
       else segment.removeAttribute("aria-current");
-    });
+    }
+    marked = store.at;
     if (head) head.classList.toggle("is-root-holder", store.at === 0 && segments.length > 0);
+    if (!segments[store.at]) return;
+    cancelAnimationFrame(scrolling); // reading and moving the scroll position lays out the page: once, with the frame
+    scrolling = requestAnimationFrame(scroll);
+  }
+
+  function scroll() {
     if (!segments[store.at]) return;
     if (lines.length !== segments.length) lines = segments.map((segment) => Math.floor(segment.offsetTop / LINE_HEIGHT));
     const room = store.moment === null ? 2.5 : 1.5; // among moments what came before matters, what follows is hidden
     const before = height > room * LINE_HEIGHT ? 1 : 0;
-    cancelAnimationFrame(scrolling); // moving the scroll position lays out the page: once, with the frame
-    scrolling = requestAnimationFrame(() => { list.scrollTop = Math.max(0, lines[store.at] - before) * LINE_HEIGHT; });
+    list.scrollTop = Math.max(0, lines[store.at] - before) * LINE_HEIGHT;
   }
 
   // While the moments of a step are shown its tokens come as the walk reaches them, and later steps have not been.

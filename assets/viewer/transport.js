@@ -20,7 +20,7 @@ function createTransport(store, moments, actions) {
     el("div", { class: "dtx-scrub" }, bars, range), count, live, speed,
     button("dtx-full", "Full screen (f)", actions.toggleFull, icon("M2 2h5v2H4v3H2zm7 0h5v5h-2V4H9zM2 9h2v3h3v2H2zm10 0h2v5H9v-2h3z")),
     button("dtx-helpbutton", "Keys (?)", actions.toggleHelp, "?"));
-  let timer = null, width = 300;
+  let timer = null, width = 300, parts = []; // [own, accepted] of each step
 
   function depthOf(step) { return Math.max(0, ...step.col.filter((_, row) => step.state[row] !== "window")); }
 
@@ -32,22 +32,36 @@ function createTransport(store, moments, actions) {
     const unit = SPARK_HEIGHT / deepest, pitch = total > 1 ? (width - THUMB) / (total - 1) : 0;
     const thick = clamp(pitch * 0.7, 1, 9);
     bars.setAttribute("viewBox", `0 0 ${width} ${SPARK_HEIGHT}`);
-    fill(bars, ...steps.flatMap((step, i) => {
-      const x = THUMB / 2 + i * pitch - thick / 2, accepted = (step.path.length - 1) * unit;
-      const part = (kind, y, height) => svg("rect", { class: "dtx-sparkbar is-" + kind, "data-bar": i, x: x.toFixed(2), width: thick.toFixed(2),
-        y: y.toFixed(2), height: height.toFixed(2) });
-      return [part("own", SPARK_HEIGHT - unit, unit), part("accepted", SPARK_HEIGHT - unit - accepted, accepted)];
-    }));
+    while (parts.length > total) parts.pop().forEach((bar) => bar.remove());
+    while (parts.length < total) parts.push(drawBars(parts.length));
+    steps.forEach((step, i) => { // a run that grows moves its bars, it does not make them anew
+      const [own, accepted] = parts[i], x = THUMB / 2 + i * pitch - thick / 2, height = (step.path.length - 1) * unit;
+      place(own, x, thick, SPARK_HEIGHT - unit, unit);
+      place(accepted, x, thick, SPARK_HEIGHT - unit - height, height);
+    });
     mark();
+  }
+
+  function drawBars(index) {
+    const both = ["own", "accepted"].map((kind) => svg("rect", { class: "dtx-sparkbar is-" + kind, "data-bar": index }));
+    bars.append(...both);
+    return both;
+  }
+
+  function place(bar, x, width, y, height) {
+    for (const [name, value] of Object.entries({ x, width, y, height })) bar.setAttribute(name, value.toFixed(2));
   }
 
   function mark() {
     const step = store.step(), total = store.steps.length;
     range.value = String(store.at);
     count.textContent = total ? `step ${store.at + 1} / ${total}` : "no step yet";
-    range.setAttribute("aria-valuetext", step
-      ? `step ${store.at + 1} of ${total}, ${step.path.length - 1} of ${depthOf(step)} levels accepted` : "no step yet");
-    for (const each of bars.children) each.classList.toggle("is-current", Number(each.dataset.bar) === store.at);
+    const isSecret = moments.isSecret(), end = isSecret ? "" : `, ${step ? step.path.length - 1 : 0} of ${step ? depthOf(step) : 0} levels accepted`;
+    range.setAttribute("aria-valuetext", step ? `step ${store.at + 1} of ${total}${end}` : "no step yet");
+    parts.forEach((both, at) => both.forEach((bar) => {
+      bar.classList.toggle("is-current", at === store.at);
+      bar.classList.toggle("is-hidden", store.quiz !== null && (at > store.at || (at === store.at && isSecret)));
+    }));
     live.hidden = store.done;
     live.setAttribute("aria-pressed", String(store.follow));
     speed.value = String(store.speed);

@@ -16,7 +16,7 @@ function createTree(store, moments, onResize) {
   const box = el("div", { class: "dtx-canvas" }, canvas, empty);
   const frame = el("div", { class: "dtx-treeframe" }, box, more);
   let isCut = NOTHING_CUT; // of a node that a smaller tree would not have had
-  let groups = [], wires = [], focusable = 0, shape = null, board = null, sizes = USUAL, size = { width: 640, height: 420 };
+  let groups = [], wires = [], focusable = 0, isMarked = false, shape = null, board = null, sizes = USUAL, size = { width: 640, height: 420 };
 
   function geometry(step) {
     sizes = store.present ? PRESENTED : USUAL;
@@ -72,7 +72,7 @@ function createTree(store, moments, onResize) {
     empty.textContent = step ? "" : store.message
       || (store.done ? "This run ended with its first token: there is no step to show." : "Waiting for the first step \u2026");
     canvas.classList.toggle("is-empty", !step);
-    groups = []; wires = []; focusable = 0;
+    groups = []; wires = []; focusable = 0; isMarked = false;
     board = moments.board();
     more.hidden = true;
     if (!step) { fill(edges); fill(nodes); return; }
@@ -147,7 +147,7 @@ function createTree(store, moments, onResize) {
     const isRound = state !== "rejected";
     const group = svg("g", {
       class: "dtx-node is-" + state + isFresh + isLit + isGuess, "data-node": node, transform: `translate(${x(model, node)} ${y(node)})`,
-      role: "treeitem", "aria-level": model.col[node] + 1, tabindex: -1, "aria-label": describe(model, node, state),
+      role: "treeitem", "aria-level": model.col[node] + 1, tabindex: -1, "aria-label": describe(model, node, state), "aria-selected": String(node === store.pin),
     },
     svg("rect", { class: "dtx-hit", x: -shape.gap / 2, y: -shape.rowHeight / 2, width: w + shape.gap, height: shape.rowHeight }),
     svg("rect", { class: "dtx-pill", x: 0, y: -h / 2, width: w, height: h, rx: isRound ? h / 2 : 2 }),
@@ -190,7 +190,9 @@ function createTree(store, moments, onResize) {
     const step = store.step(), active = store.active();
     const lit = new Set(store.lit || []);
     canvas.classList.toggle("is-linking", step !== null && (active !== null || lit.size > 0));
-    if (!step) return;
+    const isMarking = active !== null || lit.size > 0 || store.pin !== null || isCut !== NOTHING_CUT;
+    if (!step || (!isMarking && !isMarked)) return; // nothing is marked, nothing was
+    isMarked = isMarking;
     const chain = active === null ? lit : groups[active] ? new Set(chainOf(modelOf(step), active)) : new Set();
     groups.forEach((group, node) => {
       group.classList.toggle("is-linked", chain.has(node));

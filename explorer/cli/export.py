@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--step",
         type=int,
         metavar="N",
-        help="the step that svg, png and graphml show (default: the longest path's) and html opens with (default: 0)",
+        help="the step, from 1 on, that svg, png and graphml show (default: the longest path's) and html opens with",
     )
     parser.add_argument("--scheme", choices=SCHEMES, default="light", help="colours of svg and png")
     parser.add_argument("--ghosts", action="store_true", help="svg and png: also draw what was pruned")

@@ -12,7 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from explorer.insight import own_token_sentence, percent, step_sentence, visible
-from explorer.rules import RULE_SENTENCES, draw_text, sampling_text
+from explorer.rules import RULE_SENTENCES, draw_text, sampling_text, settings_texts
 from explorer.takeaway import pick_step
 from explorer.trace import Step, Trace, read_trace
 
@@ -35,18 +35,20 @@ ISOLATES = {0x2068: None, 0x2069: None}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The file, and which step's tree to draw."""
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace, .json or .json.gz")
-    parser.add_argument("--step", type=int, metavar="N", help="draw this step's tree (default: the longest path's)")
+    parser.add_argument(
+        "--step", type=int, metavar="N", help="draw this step's tree, counted from 1 (default: the longest path's)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the run, its steps and one tree; TraceError and SettingError are the caller's to print."""
     trace = read_trace(args.file)
-    number = pick_step(trace, args.step)
+    index = pick_step(trace, args.step)
     console = Console(highlight=False, soft_wrap=False)
     if args.step is None:
         console.print(run_panel(trace), steps_table(trace))
-    if number is not None:
-        console.print(step_view(trace, trace.steps[number]))
+    if index is not None:
+        console.print(step_view(trace, trace.steps[index]))
     return 0
 
 
@@ -65,7 +67,7 @@ def run_panel(trace: Trace) -> Panel:
 
 def _facts(trace: Trace) -> list[tuple[str, str]]:
     target, stats = trace.target, trace.stats
-    settings = ", ".join(f"{name}={value}" for name, value in trace.settings.items())
+    settings = ", ".join(settings_texts(trace))
     facts = [
         ("prompt", trace.prompt.text),
         ("target", f"{target.name}, {target.num_parameters / 1e6:.3g} M, {target.dtype} on {target.device_name}"),
@@ -110,7 +112,7 @@ def steps_table(trace: Trace) -> Table:
     ):
         table.add_column(name, justify=justify, no_wrap=name != "emitted")  # type: ignore[arg-type]
     for step in trace.steps:
-        cells = (str(step.index), str(len(step.tree)), str(step.num_accepted), f"{step.ms.total:.0f}")
+        cells = (str(step.index + 1), str(len(step.tree)), str(step.num_accepted), f"{step.ms.total:.0f}")
         table.add_row(*cells, emitted_text(trace, step))
     return table
 
@@ -128,7 +130,7 @@ def emitted_text(trace: Trace, step: Step) -> Text:
 
 def step_view(trace: Trace, step: Step) -> Group:
     """A step's caption, its tree with states and numbers, and the legend."""
-    title = Text(f"step {step.index} (number {step.index + 1} of {len(trace.steps)})", style="bold")
+    title = Text(f"step {step.index + 1} of {len(trace.steps)}", style="bold")
     title.append(f"  {step.prefix_len} tokens in the cache, {step.ms.total:.1f} ms", style="dim")
     if step.num_pruned:
         title.append(f", {step.num_pruned} drafted nodes pruned", style="dim")

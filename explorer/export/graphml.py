@@ -68,7 +68,7 @@ def _about(trace: Trace, step: Step) -> dict[str, Scalar]:
         "target": trace.target.name,
         "settings": trace.settings,
         "sampling": trace.sampling,
-        "step": step.index,
+        "step": step.index + 1,
         "prefix_len": step.prefix_len,
         "path": step.path,
         "emitted": step.emitted,

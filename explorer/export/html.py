@@ -54,7 +54,8 @@ def replay_page(view: Mapping[str, Any], shell: str, script: str, *, start: int 
     """The whole page.
 
     view: view JSON of a finished run (explorer.views.viewer.view_payload). shell, script: the viewer's SHELL and
-    replay_js(). start: the step it opens with; an address that ends in #step=N opens with that one.
+    replay_js(). start: the index of the step it opens with; an address that ends in #step=N opens with that one,
+    counted from 1.
     """
     head = view["header"]
     run = f"{head['method']} on {head['target']['name']}"

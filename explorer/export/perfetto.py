@@ -97,18 +97,18 @@ def _whole(trace: Trace, step: Step, at: float) -> Event:
         "accepted": step.num_accepted,
         "prefix": step.prefix_len,
     }
-    return _span(METHOD, STEPS, f"step {step.index}: +{len(step.emitted)}", (at, step.ms.total), arguments)
+    return _span(METHOD, STEPS, f"step {step.index + 1}: +{len(step.emitted)}", (at, step.ms.total), arguments)
 
 
 def _parts(step: Step) -> Iterator[tuple[int, str, float, dict[str, Any]]]:
     """(lane, name, milliseconds, arguments) of each part, in the order of the loop."""
     for number, duration in enumerate(step.ms.draft, start=1):
-        yield DRAFT, f"draft pass {number}", duration, {"step": step.index}
-    rows = {"step": step.index, "rows": len(step.tree), "prefix": step.prefix_len}
+        yield DRAFT, f"draft pass {number}", duration, {"step": step.index + 1}
+    rows = {"step": step.index + 1, "rows": len(step.tree), "prefix": step.prefix_len}
     yield VERIFY, f"verify {len(step.tree)} rows", step.ms.verify, rows
-    kept = {"step": step.index, "rows kept": len(step.path), "rows dropped": len(step.tree) - len(step.path)}
+    kept = {"step": step.index + 1, "rows kept": len(step.path), "rows dropped": len(step.tree) - len(step.path)}
     yield COMMIT, "commit", step.ms.commit, kept
-    yield OTHER, "other", step.ms.other, {"step": step.index}
+    yield OTHER, "other", step.ms.other, {"step": step.index + 1}
 
 
 def _baseline(trace: Trace, at: float) -> Iterator[Event]:

@@ -25,7 +25,15 @@ class Eagle2Settings:
     total_tokens: int = setting(
         60, kind="int", min=2, max=512, step=1, allow_auto=True, help="rows verified, root included"
     )
-    depth: int = setting(5, kind="int", min=0, max=32, step=1, allow_auto=True, help="expansions after the first level")
+    depth: int = setting(
+        5,
+        kind="int",
+        min=0,
+        max=32,
+        step=1,
+        allow_auto=True,
+        help="expansions after the first level: the tree has depth + 1 levels below its root",
+    )
     top_k: int = setting(
         10, kind="int", min=1, max=64, step=1, allow_auto=True, help="children of a node, and nodes a level expands"
     )

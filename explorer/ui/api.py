@@ -91,7 +91,7 @@ def build_api(context: Context) -> None:
         if kind not in FILES or scheme not in ("light", "dark"):
             raise SettingError(f"kind is one of {', '.join(FILES)}; scheme is light or dark")
         if step is not None and (isinstance(step, bool) or not isinstance(step, int)):
-            raise SettingError("step is a whole number, counted from 0")
+            raise SettingError("step is a whole number, counted from 1")
         shown = recording(context, run) if run in context.store.library else read_run(context, run)
         stem = run if isinstance(run, str) and run in context.store.library else run_name(shown)
         name, text = make_file(FILES[kind], stem, Job(shown, step, scheme, ghosts is True))

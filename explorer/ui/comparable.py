@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from explorer.errors import TraceError
 from explorer.insight import plural, visible
-from explorer.rules import sampling_text
+from explorer.rules import sampling_text, settings_texts
 from explorer.side_by_side import check_comparable, run_labels
 from explorer.trace import Trace
 from explorer.ui.store import TraceStore
@@ -90,7 +90,7 @@ def _is_comparable(current: Trace, other: Trace) -> bool:
 def _run(store: TraceStore, run_id: str, trace: Trace, label: str) -> ComparableRun:
     is_own = run_id not in store.library
     title = "your run" if is_own else store.library[run_id].title or run_id
-    settings = [*(f"{name} {value}" for name, value in trace.settings.items()), sampling_text(trace.sampling)]
+    settings = [*settings_texts(trace), sampling_text(trace.sampling)]
     return ComparableRun(
         id=run_id,
         label=label,

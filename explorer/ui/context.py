@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from explorer.config import Sampling, resolve
@@ -179,3 +180,10 @@ def _setting_texts(values: Mapping[str, object]) -> dict[str, str]:
         if text is not None:
             texts[name] = text[:MAX_SETTING_CHARS]
     return texts
+
+
+def bind(handler: Callable[..., Any], context: Context) -> Callable[..., Any]:
+    """The handler with its context filled in, under its own name (Gradio reads the name)."""
+    bound = partial(handler, context)
+    bound.__name__ = handler.__name__  # type: ignore[attr-defined]
+    return bound

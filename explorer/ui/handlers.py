@@ -16,16 +16,19 @@ from typing import Any
 import gradio as gr
 
 from explorer.errors import ExplorerError, LimitError, TraceError
+from explorer.insight import visible
 from explorer.runner_events import BaselineProgress, Event, Finished, Notice, Started, Stepped
 from explorer.trace import Trace
 from explorer.ui.context import Choices, Context
 from explorer.ui.controls import MethodForm, offered_methods, offered_presets, preset_value
+from explorer.ui.picker import own_choice
 from explorer.ui.screen import KEEP, Screen, busy, figure_update, idle
-from explorer.ui.status import status
+from explorer.ui.status import FirstWords, status
 from explorer.ui.viewer_component import handle, read_handle
 from explorer.views.charts import summary_figure
 
 UNEXPECTED = "Something went wrong that should not have: the server's log says what. The app goes on; try again."
+MAX_PROMPT, MAX_OUTPUT = 400, 1500  # characters of a prompt and of plain decoding's text, shown before the first step
 SHOW_SECONDS = 0.2  # a browser on the same machine takes time from the decoding that it draws
 WAITING = "Waiting for the device …"
 QUEUE_FULL = "The queue is full: too many runs wait here already. Try again in a minute."
@@ -46,6 +49,13 @@ class Live:
     num_tokens: int = 1
     notices: list[str] = field(default_factory=list)
     shown: float = 0.0  # when the last step went to the browser, monotonic seconds
+    plain_text: str = ""  # what the baseline has written
+
+    def first_words(self) -> FirstWords:
+        """What there is to see of the run before its first step."""
+        prompt, text = self.choices.prompt, self.plain_text
+        prompt = prompt if len(prompt) <= MAX_PROMPT else f"{prompt[:MAX_PROMPT]} …"
+        return FirstWords(_lines(prompt), _lines(text if len(text) <= MAX_OUTPUT else f"… {text[-MAX_OUTPUT:]}"))
 
     def is_due(self, event: Event) -> bool:
         """Whether the browser hears of an event now; steps that follow too fast are shown together."""
@@ -184,16 +194,24 @@ def _show(context: Context, live: Live, event: Event) -> Screen:
     if isinstance(event, Started):
         live.run_id = context.store.open(event.trace, request=live.choices.request())
         screen = busy(f"Decoding with {live.choices.method.label} …")
-        return screen._replace(viewer=handle(live.run_id), picker=gr.update(value=None, interactive=False))
+        picker = own_choice(context, live.run_id, event.trace, interactive=False)
+        return screen._replace(viewer=handle(live.run_id), picker=picker)
     if isinstance(event, Finished):
         return _finish(context, live, event.trace)
     if isinstance(event, BaselineProgress):
+        live.plain_text = event.text
         text = f"First plain decoding, to compare with: {event.num_tokens} of at most {event.max_new_tokens} tokens."
-        return busy(text, event.num_tokens / event.max_new_tokens, is_starting=True)
+        return busy(text, event.num_tokens / event.max_new_tokens, is_starting=True, run=live.first_words())
     if isinstance(event, Notice):
         live.notices.append(event.text)
         return Screen()
-    return busy(f"{event.text[:1].upper()}{event.text[1:]} …", event.fraction, is_starting=True)
+    text = f"{event.text[:1].upper()}{event.text[1:]} …"
+    return busy(text, event.fraction, is_starting=True, run=live.first_words())
+
+
+def _lines(text: str) -> str:
+    """A text of unknown make, its lines kept, nothing invisible in it."""
+    return "\n".join(map(visible, text.splitlines()))
 
 
 def _finish(context: Context, live: Live, trace: Trace) -> Screen:

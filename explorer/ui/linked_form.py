@@ -1,4 +1,4 @@
-"""A link that asks for a run fills the form, after every part of it was checked as the form itself is.
+"""A link that asks for a run, or a run that comes on screen, fills the form; every part is checked as the form is.
 
 It never starts a run. explorer.ui.links makes such links; people may write them by hand, and anybody may send any.
 """
@@ -12,10 +12,10 @@ from typing import Any
 import gradio as gr
 
 from explorer.config import Sampling, resolve
-from explorer.errors import ExplorerError, SettingError
+from explorer.errors import ExplorerError, SettingError, TraceError
 from explorer.ui.context import Choices, Context
 from explorer.ui.controls import COMMON, SAMPLING, Field, MethodForm, offered_methods, offered_presets, preset_value
-from explorer.ui.links import SETTING
+from explorer.ui.links import SETTING, run_parameters
 from explorer.ui.screen import KEEP
 from explorer.ui.status import status
 
@@ -46,13 +46,35 @@ class Asked:
 def fill_form(context: Context, request: gr.Request) -> Filled:
     """What the form is filled with when the page opens; nothing where the address says nothing about a run."""
     query = {str(name): str(value) for name, value in dict(request.query_params).items()}
-    unchanged = [KEEP] * (len(COMMON) + 1 + len(SAMPLING) + len(context.fields) + len(_groups(context)))
     if not any(name in (*COMMON, *SAMPLING_NAMES) or name.startswith(SETTING) for name in query):
-        return Filled(None, unchanged)
+        return Filled(None, _unchanged(context))
     try:
         return _fill(context, query)
     except ExplorerError as error:
-        return Filled(status("error", f"{REFUSED} {error}"), unchanged)
+        return Filled(status("error", f"{REFUSED} {error}"), _unchanged(context))
+
+
+def fill_from_run(context: Context, run_id: str) -> Filled:
+    """What would make a run again: method, prompt and settings of a recording, of a visitor's own run or file.
+
+    An unknown id changes nothing. A run that cannot be made here leaves the settings, and the prompt is its own, as far
+    as it can be taken.
+    """
+    try:
+        trace, _ = context.store.get(run_id)
+    except TraceError:
+        return Filled(None, _unchanged(context))
+    query = run_parameters(context, trace, context.store.request(run_id))
+    prompt = query.get("prompt", "")
+    shown = gr.update(value=prompt if len(prompt) <= context.options.max_prompt_chars else "")
+    try:
+        return Filled(None, [shown, *_fill(context, query).controls[1:]])
+    except ExplorerError:
+        return Filled(None, [shown, *_unchanged(context)[1:]])
+
+
+def _unchanged(context: Context) -> list[Any]:
+    return [KEEP] * (len(COMMON) + 1 + len(SAMPLING) + len(context.fields) + len(_groups(context)))
 
 
 def read_query(context: Context, query: Mapping[str, str]) -> Asked:
@@ -78,7 +100,7 @@ def read_query(context: Context, query: Mapping[str, str]) -> Asked:
 def _fill(context: Context, query: Mapping[str, str]) -> Filled:
     asked = read_query(context, query)
     target, method = asked.choices.target, asked.choices.method
-    preset = target.default_preset.get(context.options.device_type, offered_presets(target)[-1][1])
+    preset = _preset(context, asked)
 
     def value_of(item: Field) -> Any:
         if item.method == method.name and item.setting.name in asked.settings:
@@ -110,6 +132,20 @@ def _common(context: Context, query: Mapping[str, str], choices: Choices) -> lis
         gr.update(value=choices.max_new_tokens),
         gr.update(value=choices.is_adaptive),
     ]
+
+
+def _preset(context: Context, asked: Asked) -> str:
+    """The preset whose values were asked for; the device's own where none or several are."""
+    target, device_type = asked.choices.target, context.options.device_type
+    usual = target.default_preset.get(device_type, offered_presets(target)[-1][1])
+    fields = [item for item in context.fields if item.method == asked.choices.method.name]
+
+    def is_it(name: str) -> bool:
+        wanted = ((asked.settings.get(item.setting.name), item) for item in fields)
+        return all(preset_value(target, name, item, device_type) == value for value, item in wanted)
+
+    found = [name for _, name in offered_presets(target) if is_it(name)]
+    return usual if usual in found or len(found) != 1 else found[0]
 
 
 def _count(text: str | None, context: Context) -> object:

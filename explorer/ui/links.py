@@ -1,6 +1,7 @@
 """Links to what is on screen, in plain query parameters that anybody can write by hand.
 
-A recorded trace is ``?trace=NAME&step=N`` (explorer.ui.opening reads it). A visitor's own run is what was asked for:
+A recorded trace is ``?trace=NAME&step=N``, steps counted from 1 (explorer.ui.opening reads it). A visitor's own run is
+what was asked for:
 ``?prompt=...&method=...&target=...&set.NAME=...&temperature=...&seed=...`` and so on (explorer.ui.linked_form reads
 it). No link holds the id of a run.
 """
@@ -25,9 +26,9 @@ TOO_LONG = "This prompt is too long for a link: take the trace file."
 
 @in_words
 def answer_link(context: Context, payload: object) -> str:
-    """``{"query": text after the question mark}`` of a link to ``{"id": trace id, "step": number}``."""
+    """``{"query": text after the question mark}`` of a link to ``{"id": trace id, "step": number from 1}``."""
     raw = read_object(payload)
-    trace_id, step = read_id(raw.get("id")), read_number(raw.get("step", 0), "step")
+    trace_id, step = read_id(raw.get("id")), read_number(raw.get("step", 1), "step")
     trace, _ = context.store.get(trace_id)
     if trace_id in context.store.library:
         return to_text({"query": urlencode({"trace": trace_id, "step": step})})

@@ -15,6 +15,7 @@ from explorer.insight import visible
 from explorer.trace import Trace, from_json
 from explorer.trace_files import read_bytes, unpack
 from explorer.ui.context import Context
+from explorer.ui.picker import YOUR_FILE, method_label, own_choice
 from explorer.ui.screen import KEEP, Screen, figure_update, idle
 from explorer.ui.status import status
 from explorer.ui.store import Recording
@@ -26,21 +27,28 @@ MAX_SENTENCE = 300  # characters of a message that may quote a file
 
 
 def open_recording(context: Context, name: Any) -> Screen:
-    """Show a recorded trace that the visitor picked."""
-    return _recording_screen(context, name)
+    """Show a recorded trace that the visitor picked, or the own run that stands below them in the list."""
+    if not isinstance(name, str) or name in context.store.library:
+        return _recording_screen(context, name)
+    try:
+        trace, _ = context.store.get(name)
+    except TraceError:
+        return _recording_screen(context, name)
+    text = f"Your run: {method_label(context, trace.method)} on {trace.target.name}, {trace.target.device_name}."
+    return Screen(handle(name, len(trace.steps), len(trace.steps) + 1), status("done", shortened(text)))
 
 
 def open_from_query(context: Context, request: gr.Request) -> Screen:
     """Restore ``?trace=NAME&step=N`` when the page opens; without one the recording on screen stays.
 
-    ``?lesson=N&stop=M`` is the viewer's own: it shows the lesson's recordings without changing the page's.
+    Steps count from 1. ``?lesson=N&stop=M`` is the viewer's own: it shows the lesson's recordings without changing the
+    page's.
     """
     query = request.query_params
     name = query.get("trace")
     if not name:
         return Screen()
-    step = query.get("step", "")
-    return _recording_screen(context, name, int(step) if step.isdecimal() and len(step) < 7 else 0)
+    return _recording_screen(context, name, step_index(query.get("step", "")))
 
 
 def summarise(context: Context, viewer: Any) -> Any:
@@ -71,8 +79,10 @@ def open_upload(context: Context, path: Any) -> Screen:
     except TraceError as error:
         return idle("error", f"This file cannot be shown: {shortened(str(error))}")
     run_id = context.store.open(trace, is_done=True)
-    text = f"Your file: {trace.method} on {trace.target.name}, recorded on {trace.target.device_name}."
-    return Screen(handle(run_id, len(trace.steps)), status("done", shortened(text)), picker=None)
+    label, target = method_label(context, trace.method), trace.target
+    text = f"Your file: {label} on {target.name}, recorded on {target.device_name}."
+    picker = own_choice(context, run_id, trace, YOUR_FILE)
+    return Screen(handle(run_id, len(trace.steps)), status("done", shortened(text)), picker=picker)
 
 
 def shortened(sentence: str) -> str:
@@ -82,9 +92,14 @@ def shortened(sentence: str) -> str:
 
 def recording_text(context: Context, recording: Recording) -> str:
     """Where a recorded trace comes from, in one sentence."""
-    label = next((form.label for form in context.forms if form.name == recording.method), recording.method)
+    label = method_label(context, recording.method)
     prompt = recording.prompt if len(recording.prompt) <= MAX_QUOTE else f"{recording.prompt[:MAX_QUOTE]} …"
     return f"Recorded run: “{prompt}” {label} on {recording.target}, {recording.device}, {recording.date}."
+
+
+def step_index(number: str) -> int:
+    """Index of the step that an address names by its number, counted from 1; the first where it names none."""
+    return max(int(number) - 1, 0) if number.isdecimal() and len(number) < 7 else 0
 
 
 def _recording_screen(context: Context, name: Any, step: int = 0) -> Screen:

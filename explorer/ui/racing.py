@@ -18,8 +18,8 @@ from explorer.insight import listing
 from explorer.ui.context import Context
 from explorer.ui.controls import COMMON, MethodForm, offered_methods
 from explorer.ui.handlers import Live, play
+from explorer.ui.picker import own_choice
 from explorer.ui.screen import KEEP, Screen, idle
-from explorer.ui.status import status
 from explorer.ui.store import UNKNOWN_ID
 from explorer.ui.viewer_component import MAX_TRACES, race_handle
 
@@ -91,7 +91,7 @@ def _in_race(screen: Screen, prefix: str) -> Screen:
         return screen._replace(plot=KEEP)
     said = json.loads(screen.status)
     is_over = said["kind"] in ("done", "error")
-    told = status("busy" if is_over else said["kind"], prefix + said["text"], said.get("fraction"))
+    told = json.dumps(said | {"kind": "busy" if is_over else said["kind"], "text": prefix + said["text"]})
     if not is_over:
         return screen._replace(status=told)
     return Screen(viewer=screen.viewer, status=told)
@@ -104,9 +104,10 @@ def _ended(context: Context, ended: Sequence[Live], failures: Sequence[str]) -> 
     if not kept:
         return idle("error", " ".join(told) or UNKNOWN_ID)
     text = f"Raced: {listing([live.choices.method.label for live in ended])}."
-    steps = kept[0][1]
+    first, steps = kept[0]
     viewer = race_handle([run_id for run_id, _ in kept], steps, steps + 2)
-    return idle("error" if told else "done", " ".join([text, *told]))._replace(viewer=viewer)
+    picker = own_choice(context, first, context.store.get(first)[0], interactive=True)
+    return idle("error" if told else "done", " ".join([text, *told]))._replace(viewer=viewer, picker=picker)
 
 
 def _num_steps(context: Context, live: Live) -> int | None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from explorer.ui.status import status
+from explorer.ui.status import FirstWords, status
 
 KEEP = gr.skip()
 
@@ -23,10 +23,12 @@ class Screen(NamedTuple):
     race_button: Any = KEEP
 
 
-def busy(text: str, fraction: float | None = None, *, is_starting: bool = False) -> Screen:
-    """A run is on its way: it can be stopped, and nothing else can be begun. Starting: it has nothing to show yet."""
+def busy(
+    text: str, fraction: float | None = None, *, is_starting: bool = False, run: FirstWords | None = None
+) -> Screen:
+    """A run is on its way: it can be stopped, and nothing else can be begun. Starting: it has no step to show yet."""
     return Screen(
-        status=status("starting" if is_starting else "busy", text, fraction),
+        status=status("starting" if is_starting else "busy", text, fraction, run),
         run_button=gr.update(interactive=False),
         stop_button=gr.update(interactive=True),
         picker=gr.update(interactive=False),

@@ -1,4 +1,5 @@
-"""The status line: one sentence above the viewer that says what is happening, and how far it is.
+"""The status line: one sentence above the viewer that says what is happening, and how far it is; while a run has no
+step yet, below it the run's prompt and what plain decoding has written.
 
 Sentences may quote a visitor's prompt or a path, so the text never enters a template: the shell is static and the
 script below writes it with textContent.
@@ -7,6 +8,7 @@ script below writes it with textContent.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import gradio as gr
@@ -18,11 +20,14 @@ SHELL = (
     '<span class="status-mark" aria-hidden="true"></span>'
     '<span class="status-text" role="status" aria-live="polite"></span>'
     '<progress class="status-bar" max="1" hidden></progress></div>'
+    '<div class="status-run" hidden><p class="status-prompt"></p><p class="status-output"></p></div>'
 )
 SCRIPT = """
 const line = element.querySelector('.status-line');
 const text = element.querySelector('.status-text');
 const bar = element.querySelector('.status-bar');
+const run = element.querySelector('.status-run');
+const [prompt, output] = run.children;
 function show() {
   let status;
   try { status = JSON.parse(props.value || '{}'); } catch (error) { return; }
@@ -31,6 +36,10 @@ function show() {
   text.textContent = status.text || '';
   bar.hidden = typeof status.fraction !== 'number';
   if (!bar.hidden) bar.value = status.fraction;
+  run.hidden = !status.run;
+  prompt.textContent = status.run ? status.run.prompt : '';
+  output.textContent = status.run ? status.run.output : '';
+  run.scrollTop = run.scrollHeight;
 }
 show();
 watch('value', show);
@@ -42,7 +51,15 @@ def status_line(value: str | None = None, **kwargs: Any) -> gr.HTML:
     return gr.HTML(value, html_template=SHELL, js_on_load=SCRIPT, apply_default_css=False, **kwargs)
 
 
-def status(kind: str, text: str, fraction: float | None = None) -> str:
+@dataclass(frozen=True)
+class FirstWords:
+    """A run that has no step yet: its prompt, and what plain decoding has written so far."""
+
+    prompt: str
+    output: str = ""
+
+
+def status(kind: str, text: str, fraction: float | None = None, run: FirstWords | None = None) -> str:
     """The status line's value; ``kind`` is one of KINDS, ``fraction`` from 0 to 1 draws a bar.
 
     While it is "starting", the page pales what is on screen: that is still the run before.
@@ -52,4 +69,6 @@ def status(kind: str, text: str, fraction: float | None = None) -> str:
     value: dict[str, Any] = {"kind": kind, "text": text}
     if fraction is not None:
         value["fraction"] = min(1.0, max(0.0, fraction))
+    if run is not None:
+        value["run"] = asdict(run)
     return json.dumps(value)

@@ -58,14 +58,14 @@ def takeaway_row(**kwargs: Any) -> gr.HTML:
 
 @in_words
 def answer_export(store: TraceStore, payload: object) -> str:
-    """``{"name", "type", "text"}`` of a file, for ``{"id", "kind": one of FILES, "step", "scheme", "ghosts"}``.
+    """``{"name", "type", "text"}`` of a file, for ``{"id", "kind": one of FILES, "step": from 1, "scheme", "ghosts"}``.
 
     Mistakes are answered by ``{"error": sentence}``.
     """
     raw = read_object(payload)
     kind = read_word(raw.get("kind"), "kind", tuple(FILES))
     scheme = read_word(raw.get("scheme", "light"), "scheme", ("light", "dark"))
-    step = read_number(raw.get("step", 0), "step")
+    step = read_number(raw.get("step", 1), "step")
     trace_id = read_id(raw.get("id"))
     trace, _ = store.get(trace_id)
     stem = trace_id if trace_id in store.library else run_name(trace)

@@ -106,7 +106,7 @@ def race_handle(run_ids: Sequence[str], steps: int, version: int) -> str:
 
 
 def recorded_handle(name: str, step: int = 0) -> str:
-    """The viewer's value for a recorded trace, standing at ``step``; the address bar may name it."""
+    """The viewer's value for a recorded trace, standing at the step of that index; the address bar may name it."""
     return json.dumps({"id": name, "recorded": True, "step": step})
 
 

@@ -19,7 +19,6 @@ from explorer.views.charts import DRAFTER, GRID, QUIET, TARGET, TEXT
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-FIRST_STEP = 1  # the viewer counts from here
 HEIGHT = 300
 HEADROOM = 1.2
 MAX_LABEL = 60
@@ -35,7 +34,7 @@ def diagnosis_view(found: Diagnosis, ids: Sequence[str], about: str) -> dict[str
     ``ranking`` and each method's ``tables`` are ``{title, head, rows, note}`` with rows ``{cells, id, step}``; id is
     None where a row is about no run.
     """
-    prompts, spans = ranking(found, FIRST_STEP)
+    prompts, spans = ranking(found)
     return {
         "about": visible(about),
         "ranking": [

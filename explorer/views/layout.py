@@ -28,22 +28,25 @@ class Layout:
 def draft_graph(parents: Sequence[int], scores: Sequence[float]) -> nx.DiGraph:
     """The tree as a directed graph, edges parent to child, each node's children by falling score."""
     graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(parents)))
-    for node in sorted(range(1, len(parents)), key=lambda node: (-scores[node], node)):
-        graph.add_edge(parents[node], node)
+    graph.add_node(0)
+    best_first = sorted(range(1, len(parents)), key=lambda node: (-scores[node], node))
+    graph.add_edges_from((parents[node], node) for node in best_first)
     return graph
 
 
 def lay_out(graph: nx.DiGraph) -> Layout:
     """Depth-first order, leaf rows and depth columns of a tree whose root is node 0."""
-    order = list(nx.dfs_preorder_nodes(graph, 0))
-    row, col = [0] * len(order), [0] * len(order)
-    num_leaves = 0
-    for node in order:
+    order, row, col = list[int](), [0] * len(graph), [0] * len(graph)
+    num_leaves, waiting = 0, [0]
+    while waiting:  # one walk for all three: a long run has hundreds of trees
+        node = waiting.pop()
+        order.append(node)
         row[node] = num_leaves
-        for child in graph.successors(node):
+        children = list(graph.successors(node))
+        for child in children:
             col[child] = col[node] + 1
-        num_leaves += graph.out_degree(node) == 0
+        waiting += reversed(children)
+        num_leaves += not children
     return Layout(order, row, col)
 
 

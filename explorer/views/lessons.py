@@ -22,7 +22,20 @@ from explorer.trace import Step, Trace
 from explorer.views.viewer import labels
 
 # Parts of the screen that a stop may point at (``fact:NAME`` too); assets/viewer/lesson.js knows where they are.
-LOOKS = ("tree", "pane", "card", "caption", "facts", "legend", "strip", "transport", "pruned", "order")
+LOOKS = (
+    "tree",
+    "pane",
+    "card",
+    "caption",
+    "facts",
+    "legend",
+    "strip",
+    "transport",
+    "pruned",
+    "order",
+    "endings",
+    "budgets",
+)
 
 
 def offered_lessons(names: Iterable[str]) -> list[Lesson]:

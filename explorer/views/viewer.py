@@ -22,7 +22,7 @@ from typing import Any
 from explorer import insight
 from explorer.mask_words import mask_sentence, visibility_sentences
 from explorer.plain_steps import plain_sentence
-from explorer.rules import RULE_SENTENCES, sampling_text
+from explorer.rules import RULE_SENTENCES, sampling_text, settings_texts
 from explorer.trace import Label, Step, Trace
 from explorer.trace_check import used_ids
 from explorer.views.facts import facts
@@ -93,7 +93,7 @@ def view_header(trace: Trace, trace_id: str = "") -> dict[str, Any]:
     return {
         "id": trace_id,
         "method": trace.method,
-        "settings": trace.settings,
+        "settings": settings_texts(trace),
         "sampling": asdict(trace.sampling),
         "rule": [sampling_text(trace.sampling), RULE_SENTENCES[trace.sampling.acceptance]],
         "target": asdict(trace.target),

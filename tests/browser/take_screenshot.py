@@ -64,7 +64,7 @@ def take(browser: Browser, url: str, picture: Picture, size: tuple[int, int], pa
     steps = Library(TRACES).trace(first).steps
     step = max(range(len(steps)), key=lambda i: steps[i].num_accepted)
     page = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=picture.scheme)
-    query = picture.query.format(step=step)
+    query = picture.query.format(step=step + 1)
     page.goto(f"{url}{query}&trace={first}" if "lesson" not in query else url + query)
     page.wait_for_selector(picture.wait_for)
     page.wait_for_timeout(2500)

@@ -88,19 +88,19 @@ def test_first_paint_shows_a_recorded_trace(slow: AppServer, open_page: Callable
 def test_the_query_restores_trace_and_step_and_the_address_follows(
     slow: AppServer, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(f"{slow.url}?trace=medusa-chat&step=3")
+    page = open_page(f"{slow.url}?trace=medusa-chat&step=4")
     wait_for_trace(page)
     expect(page.locator(".dtx-transport")).to_contain_text("step 4 / 5")
     expect(page.locator("#picker input")).to_have_value("Chat · Medusa")
     page.locator(".dtx").focus()
     page.keyboard.press("Home")
-    expect(page).to_have_url(re.compile(r"trace=medusa-chat&step=0"))
+    expect(page).to_have_url(re.compile(r"trace=medusa-chat&step=1"))
 
 
 def test_presenter_mode_shows_the_viewer_alone_and_stays_in_the_address(
     slow: AppServer, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(f"{slow.url}?trace=medusa-chat&step=3&present=1")
+    page = open_page(f"{slow.url}?trace=medusa-chat&step=4&present=1")
     wait_for_trace(page)
     expect(page.locator(".dtx.is-presenting")).to_be_visible()
     expect(page.locator(".dtx-transport")).to_contain_text("step 4 / 5")

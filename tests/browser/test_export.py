@@ -64,8 +64,8 @@ def test_controls_and_address_agree(replay: Page) -> None:
     count = replay.locator(".dtx-stepcount")
     replay.locator(".dtx-prev").click()
     expect(count).to_have_text("step 2 / 6")
-    assert replay.evaluate("location.hash") == "#step=1"
-    replay.evaluate("location.hash = '#step=4'")
+    assert replay.evaluate("location.hash") == "#step=2"
+    replay.evaluate("location.hash = '#step=5'")
     expect(count).to_have_text("step 5 / 6")
     replay.evaluate("location.hash = '#step=999999'")
     expect(count).to_have_text("step 6 / 6")
@@ -103,14 +103,14 @@ def test_hostile_tokens_are_text_in_both_schemes(replay: Page) -> None:
 
 
 def test_the_address_asks_for_presenter_mode(replay: Page) -> None:
-    replay.evaluate("location.hash = '#step=4&present'")
+    replay.evaluate("location.hash = '#step=5&present'")
     expect(replay.locator(".dtx-stepcount")).to_have_text("step 5 / 6")
     expect(replay.locator(".dtx.is-presenting")).to_be_visible()
     expect(replay.locator("h1")).to_be_hidden()
-    assert replay.evaluate("location.hash") == "#step=4&present"
+    assert replay.evaluate("location.hash") == "#step=5&present"
     assert replay.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") == [
         1280,
         720,
     ]
     replay.keyboard.press("p")
-    assert replay.evaluate("location.hash") == "#step=4"
+    assert replay.evaluate("location.hash") == "#step=5"

@@ -102,7 +102,7 @@ def test_every_stop_shows_what_it_speaks_of(server: AppServer, open_page: Callab
 
 
 def test_a_lesson_has_the_page_and_gives_it_back(server: AppServer, open_page: Callable[..., Page]) -> None:
-    page = open_page(f"{server.url}?trace=medusa-code&step=5")
+    page = open_page(f"{server.url}?trace=medusa-code&step=6")
     count, form = page.locator(".dtx-stepcount"), page.locator("#form")
     num_steps = len(LIBRARY.trace("medusa-code").steps)
     expect(count).to_have_text(f"step 6 / {num_steps}")
@@ -125,7 +125,7 @@ def test_a_lesson_has_the_page_and_gives_it_back(server: AppServer, open_page: C
     expect(page.locator(".dtx-lessons")).to_be_focused()
     assert page.locator(".is-pointed").count() == 0
     page.keyboard.press("ArrowRight")
-    expect(page).to_have_url(re.compile("trace=medusa-code&step=7"))
+    expect(page).to_have_url(re.compile("trace=medusa-code&step=8"))
     assert "lesson" not in page.url
 
 

@@ -58,7 +58,7 @@ def open_step(open_page: Callable[..., Page], url: str, **options: object) -> Pa
 def test_every_file_arrives_and_is_what_its_name_says(
     server: AppServer, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
-    page = open_step(open_page, f"{server.url}?trace=eagle2-code&step=3", color_scheme="dark")
+    page = open_step(open_page, f"{server.url}?trace=eagle2-code&step=4", color_scheme="dark")
     expect(page.locator(".dtx-stepcount")).to_have_text("step 4 / 12")
     files = {
         kind: take(page, kind, tmp_path) for kind in ("trace", "html", "perfetto", "stats", "svg", "png", "graphml")
@@ -68,9 +68,9 @@ def test_every_file_arrives_and_is_what_its_name_says(
         "eagle2-code.html",
         "eagle2-code.perfetto.json",
         "eagle2-code.stats.json",
-        "eagle2-code-step3.svg",
-        "eagle2-code-step3.png",
-        "eagle2-code-step3.graphml",
+        "eagle2-code-step4.svg",
+        "eagle2-code-step4.png",
+        "eagle2-code-step4.graphml",
     ]
     assert len(from_json(files["trace"].read_text("utf-8")).steps) == 12
     assert json.loads(files["perfetto"].read_text("utf-8"))["traceEvents"]
@@ -80,7 +80,7 @@ def test_every_file_arrives_and_is_what_its_name_says(
     assert picture[:8] == b"\x89PNG\r\n\x1a\n"
     width = int.from_bytes(picture[16:20], "big")
     assert width == pytest.approx(2 * float(drawing.attrib["width"]), abs=2)
-    assert nx.read_graphml(files["graphml"]).graph["step"] == 3
+    assert nx.read_graphml(files["graphml"]).graph["step"] == 4
     replay = open_page(files["html"].as_uri())
     expect(replay.locator(".dtx-stepcount")).to_have_text("step 4 / 12")
 
@@ -91,15 +91,15 @@ def test_a_link_to_a_recorded_step_brings_it_back(server: AppServer, open_page: 
     page.locator(".dtx").focus()
     page.keyboard.press("End")
     link = copy_link(page)
-    assert link == f"{server.url}?trace=medusa-chat&step=4"
+    assert link == f"{server.url}?trace=medusa-chat&step=5"
     again = open_step(open_page, link)
     expect(again.locator(".dtx-stepcount")).to_have_text("step 5 / 5")
 
 
 def test_the_first_recording_opens_at_the_step_of_its_link(server: AppServer, open_page: Callable[..., Page]) -> None:
-    page = open_step(open_page, f"{server.url}?trace=eagle2-code&step=9")
+    page = open_step(open_page, f"{server.url}?trace=eagle2-code&step=10")
     expect(page.locator(".dtx-stepcount")).to_have_text("step 10 / 12")
-    expect(page).to_have_url(re.compile(r"trace=eagle2-code&step=9"))
+    expect(page).to_have_url(re.compile(r"trace=eagle2-code&step=10"))
 
 
 def test_a_link_to_a_run_of_ones_own_restores_the_form(server: AppServer, open_page: Callable[..., Page]) -> None:

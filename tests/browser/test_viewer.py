@@ -16,9 +16,9 @@ from tests.support.words import HOSTILE
 
 pytestmark = pytest.mark.browser
 
-DRAWN_CELLS = """() => [...document.querySelectorAll(".dtx-cell")].map((cell) => {
-  const [x, y] = ["x", "y"].map((name) => Number(cell.getAttribute(name)));
-  return [...cell.dataset.cell.split(",").map(Number), x, y];
+DRAWN_CELLS = """() => [...document.querySelectorAll(".dtx-cell[data-row]")].flatMap((line) => {
+  const places = line.getAttribute("d").split("M").slice(1).map((part) => part.split("h")[0].split(" ").map(Number));
+  return line.dataset.columns.split(" ").map((column, i) => [Number(line.dataset.row), Number(column), ...places[i]]);
 })"""
 
 
@@ -125,14 +125,15 @@ def test_hover_links_tree_mask_strip_and_caption(open_viewer: OpenViewer) -> Non
     page.locator(f'.dtx-tree [data-node="{row}"]').hover()
     linked = page.eval_on_selector_all(".dtx-node.is-linked", "nodes => nodes.map((node) => Number(node.dataset.node))")
     assert set(linked) == chain
-    cells = page.eval_on_selector_all(".dtx-cell.is-linked", "cells => cells.map((cell) => cell.dataset.cell)")
-    assert set(cells) == {f"{row},{seen}" for seen in chain}
+    lit = page.locator(".dtx-cell.is-linked[data-row]")
+    assert lit.get_attribute("data-row") == str(row)
+    assert set(map(int, str(lit.get_attribute("data-columns")).split())) == chain
     expect(page.locator(".dtx-strip.is-linking")).to_have_count(1)
     caption = page.locator(".dtx-caption").inner_text()
     assert f"Sees {step.prefix_len} prefix + 3 ancestors + itself; position {step.prefix_len + 3}" in caption
     page.locator(".dtx-title").hover()
     expect(page.locator(".dtx-node.is-linked")).to_have_count(0)
-    page.locator(f'.dtx-cell[data-cell="{row},{row}"]').hover()
+    page.locator(f'.dtx-band[data-row="{row}"]').hover()
     expect(page.locator(f'.dtx-node.is-active[data-node="{row}"]')).to_have_count(1)
 
 

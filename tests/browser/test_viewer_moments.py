@@ -19,15 +19,16 @@ pytestmark = pytest.mark.browser
 DRAWN = """() => ({
   nodes: [...document.querySelectorAll(".dtx-tree .dtx-node")].map((node) =>
     [Number(node.dataset.node), node.getAttribute("class").match(/is-([a-z]+)/)[1], node.getAttribute("transform")]),
-  rows: [...new Set([...document.querySelectorAll(".dtx-cell")].map((cell) => parseInt(cell.dataset.cell, 10)))],
-  cells: [...document.querySelectorAll(".dtx-cell")].map((cell) => cell.dataset.cell),
+  rows: [...document.querySelectorAll(".dtx-cell[data-row]")].map((line) => Number(line.dataset.row)),
+  cells: [...document.querySelectorAll(".dtx-cell[data-row]")].flatMap((line) =>
+    line.dataset.columns.split(" ").map((column) => line.dataset.row + "," + column)),
   lit: [...document.querySelectorAll(".dtx-tree .is-focus")].map((node) => Number(node.dataset.node)),
   kept: [...document.querySelectorAll(".dtx-colhead.is-kept")].map((head) => head.textContent),
   dropped: [...document.querySelectorAll(".dtx-band.is-dropped")].map((band) => Number(band.dataset.row)),
   caption: document.querySelector(".dtx-caption").textContent,
   spoken: document.querySelector(".dtx-spoken").textContent,
   emitted: [...document.querySelectorAll('.dtx-segment.is-current .dtx-token')].filter((token) =>
-    getComputedStyle(token).visibility === "visible").length,
+    getComputedStyle(token).display !== "none").length,
   moment: viewer.store.moment,
 })"""
 RULES = [

@@ -29,6 +29,24 @@ def verdict(trace: Trace, step: Step, node: int) -> tuple[bool, str]:
     return quiz.verdicts[quiz.verdict[node]]
 
 
+def hidden_bars(page: Page) -> set[int]:
+    """The steps whose bars over the slider are hidden."""
+    return set(
+        page.eval_on_selector_all(".dtx-sparkbar.is-hidden", "bars => bars.map((bar) => Number(bar.dataset.bar))")
+    )
+
+
+def walk_to_the_answer(page: Page, trace: Trace, step: Step) -> None:
+    """Down from the question: pass and walk come first, and the score waits for the answer."""
+    kinds = [moment.kind for moment in micro_steps(trace, step)]
+    score = page.locator(".dtx-score").inner_text()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".dtx-moment[aria-current]")).to_have_attribute("data-part", "verify")
+    expect(page.locator(".dtx-score")).to_have_text(score)
+    for _ in range(kinds.index("next") - kinds.index("verify")):
+        page.keyboard.press("ArrowDown")
+
+
 def test_a_guess_is_asked_for_judged_and_counted(open_viewer: OpenViewer) -> None:
     trace = make_trace("eagle2", 6, 10, hostile=True)
     page, _ = open_viewer(trace)
@@ -41,12 +59,13 @@ def test_a_guess_is_asked_for_judged_and_counted(open_viewer: OpenViewer) -> Non
     states = page.eval_on_selector_all(".dtx-tree .dtx-node", "nodes => nodes.map((n) => n.getAttribute('class'))")
     assert not any("accepted" in state or "rejected" in state or "is-own" in state for state in states)
     assert page.locator(".dtx-segment.is-current .dtx-token:visible").count() == 0
+    assert hidden_bars(page) == set(range(6)), "nor do the bars over the slider tell"
     right = 0
     for number, step in enumerate((trace.steps[0], trace.steps[1], trace.steps[2]), 1):
         guess = 1 if number == 2 else step.path[-1]
         page.locator(f'.dtx-tree [data-node="{guess}"]').click()
         expect(page.locator(".dtx-caption small")).to_contain_text("your guess")
-        page.keyboard.press(" " if number == 1 else "ArrowDown")
+        page.keyboard.press(" ") if number == 1 else walk_to_the_answer(page, trace, step)
         is_right, text = verdict(trace, step, guess)
         right += is_right
         expect(page.locator(".dtx-caption b")).to_have_text(text + " ")
@@ -55,6 +74,7 @@ def test_a_guess_is_asked_for_judged_and_counted(open_viewer: OpenViewer) -> Non
         expect(page.locator(".dtx-tree .is-own.dtx-node")).to_have_count(1)
         expect(page.locator(".dtx-spoken")).to_contain_text(text)
         if number < 3:
+            assert hidden_bars(page) == set(range(number, 6))
             page.locator(".dtx-quiz").click()
             wait_for_question(page, trace, number)
     assert trace.steps[3].num_drafted == 0

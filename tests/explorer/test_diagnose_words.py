@@ -24,7 +24,7 @@ def test_only_the_worst_and_the_best_text_is_shown() -> None:
 def test_a_prompt_says_where_its_worst_pass_is() -> None:
     prompts, _ = ranking(FOUND)
     places = [row[-1] for row in prompts.rows]
-    assert places[0].startswith("run 2, step 52: ") and places[1].startswith("a.json, step 13: ")
+    assert places[0].startswith("run 2, step 53: ") and places[1].startswith("a.json, step 14: ")
 
 
 def test_bars() -> None:

@@ -27,7 +27,7 @@ def timed(draft: float, verify: float, other: float, plain_ms: float) -> Trace:
         steps=steps,
         output=replace(trace.output, token_ids=tokens),
         baseline=replace(trace.baseline, tokens_per_second=1000 / plain_ms, ms_per_token=[plain_ms] * 8),
-        stats=replace(trace.stats, speedup=speed / (1000 / plain_ms)),
+        stats=replace(trace.stats, speedup=speed / (1000 / plain_ms), mean_acceptance_length=2.0),
     )
 
 
@@ -105,6 +105,9 @@ def test_the_parts_of_the_sentence_multiply_to_the_measured_speedup() -> None:
         assert trace.stats.speedup == pytest.approx(gave * (1000 / trace.baseline.tokens_per_second) / step_ms)
         assert f"{trace.stats.speedup:.2f} × plain speed, " in speed_sentence(trace)
         assert f" and gave {gave:.2f} tokens" in speed_sentence(trace)
+        assert f"({trace.stats.mean_acceptance_length:.2f} tokens per pass without it)" in speed_sentence(trace) or (
+            f"{trace.stats.mean_acceptance_length:.2f}" == f"{gave:.2f}"
+        )
 
 
 def test_without_baseline_or_steps_there_is_no_speedup() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from explorer.config import ACCEPTANCES
-from explorer.rules import RULE_SENTENCES, draw_text, rule_label, sampling_text
+from explorer.insight import depths
+from explorer.rules import RULE_SENTENCES, draw_text, rule_label, sampling_text, settings_texts
 from explorer.trace import DrawRecord, SamplingRecord
+from tests.support.recorded import recorded
 
 
 def test_the_rule_that_changes_the_distribution_says_so_wherever_it_is_named() -> None:
@@ -42,3 +44,11 @@ def test_sampling_in_a_few_words(sampling: SamplingRecord, text: str) -> None:
 )
 def test_the_numbers_of_a_test(draw: DrawRecord, text: str | None) -> None:
     assert draw_text(draw) == text
+
+
+def test_settings_say_how_many_levels_a_tree_has_and_only_what_the_rule_reads() -> None:
+    trace = recorded("eagle2-code")
+    deepest = max(depth for step in trace.steps for depth in depths(step.tree.parent))
+    assert settings_texts(trace) == ["total_tokens 12", f"depth 3 (root + {deepest} levels)", "top_k 4"]
+    assert settings_texts(recorded("medusa-chat")) == ["tree smollm2-63", "total_tokens 10"]
+    assert settings_texts(recorded("medusa-chat-typical"))[2:] == ["threshold 0.09", "alpha 0.3"]

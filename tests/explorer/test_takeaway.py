@@ -31,13 +31,14 @@ def test_the_trace_file_reads_back() -> None:
 
 
 def test_a_step_is_the_one_asked_for_or_the_longest_path() -> None:
-    assert pick_step(RUN, 3) == 3
+    assert pick_step(RUN, 3) == 2
     longest = pick_step(RUN, None)
     assert longest is not None
     assert RUN.steps[longest].num_accepted == max(step.num_accepted for step in RUN.steps)
     assert pick_step(make_trace(steps=0), None) is None
-    with pytest.raises(SettingError, match="allowed: 0 to 4"):
-        pick_step(RUN, 5)
+    for missing in (0, 6):
+        with pytest.raises(SettingError, match="allowed: 1 to 5"):
+            pick_step(RUN, missing)
 
 
 @pytest.mark.parametrize(

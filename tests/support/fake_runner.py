@@ -63,7 +63,7 @@ class FakeRunner:
     def _play(self, request: RunRequest) -> Generator[Event, None, None]:
         yield Status("loading the target", 0.5)
         yield Notice("depth must be at most 8, not 99: 8 is used")
-        yield BaselineProgress(5, request.max_new_tokens)
+        yield BaselineProgress(5, request.max_new_tokens, "What plain decoding wrote <b>first</b>")
         if self.error is not None:
             raise self.error
         trace = replace(self.trace, prompt=replace(self.trace.prompt, text=request.prompt or ""))

@@ -10,10 +10,11 @@ import gradio as gr
 
 from explorer.errors import LimitError
 from explorer.ui import diagnosing
-from explorer.ui.context import MAX_IN_LINE, RUNS, Context
+from explorer.ui.context import MAX_IN_LINE, RUNS, Context, bind
 from explorer.ui.diagnosing import DiagnoseScreen, RecordedDiagnosis
 from explorer.ui.diagnosis_report import diagnosis_report
-from explorer.ui.pages.explore import BEGIN_JS, FIRST_PAGE, HOW_ENDED_JS, PRIVATE, STOP_JS, bind
+from explorer.ui.opening import step_index
+from explorer.ui.pages.explore import BEGIN_JS, FIRST_PAGE, HOW_ENDED_JS, PRIVATE, STOP_JS
 from explorer.ui.status import status, status_line
 from explorer.ui.viewer_component import trace_viewer
 
@@ -140,7 +141,7 @@ def _wire_load(context: Context, screen: list[Any]) -> None:
         screen = recorded.first()
         if name not in context.store.library:
             return screen
-        opened = diagnosing.open_row(context, name, int(step) if step.isdecimal() and len(step) < 7 else 0)
+        opened = diagnosing.open_row(context, name, step_index(step))
         return screen._replace(opened=opened.opened, viewer=opened.viewer)  # the address of a run that was opened here
 
     # not in the queue: where that is full the page still opens

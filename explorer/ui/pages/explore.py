@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -13,12 +12,13 @@ import gradio as gr
 from explorer.config import describe, repo_path
 from explorer.errors import SettingError
 from explorer.ui import costs, handlers, linked_form, opening, racing
-from explorer.ui.context import MAX_IN_LINE, RUNS, Context
+from explorer.ui.context import MAX_IN_LINE, RUNS, Context, bind
 from explorer.ui.controls import SAMPLING, Pace, make_control, offered_methods, offered_presets, preset_value
+from explorer.ui.picker import recorded_choices
 from explorer.ui.screen import Screen
 from explorer.ui.status import status, status_line
 from explorer.ui.takeaway import takeaway_row
-from explorer.ui.viewer_component import recorded_handle, trace_viewer
+from explorer.ui.viewer_component import read_handle, recorded_handle, trace_viewer
 
 TITLE = "Draft Tree Explorer"
 FIRST_PAGE = "Explore"  # its name in the row of pages
@@ -60,6 +60,10 @@ class Form:
     race: gr.Button
     rivals: gr.CheckboxGroup
 
+    def filled(self) -> list[Any]:
+        """What linked_form fills, in its order."""
+        return [*self.common, self.preset, *self.sampling, *self.generated, *self.groups]
+
 
 def prompt_examples() -> list[tuple[str, str]]:
     """(label, text) of the prompts to try; raises SettingError where the file is missing or wrong."""
@@ -93,12 +97,7 @@ def build_explore_page(context: Context) -> None:
     _wire_run(context, form, screen)
     _wire_form(context, form)
     _wire_load(context, form, screen)
-    opened = [
-        picker.input(bind(opening.open_recording, context), picker, screen, queue=False, **PRIVATE),
-        upload.upload(bind(opening.open_upload, context), upload, screen, **PRIVATE),
-    ]
-    for event in opened:
-        event.then(bind(opening.summarise, context), viewer, plot, **PRIVATE)
+    _wire_open(context, form, upload, screen)
     toggle.click(None, js=TOGGLE_JS, **PRIVATE)
 
 
@@ -184,10 +183,10 @@ def _costs(context: Context, target: gr.Dropdown) -> None:
 
 
 def _picker(context: Context) -> gr.Dropdown:
-    recordings = list(context.store.library)
+    recordings = recorded_choices(context)
     return gr.Dropdown(
-        [(item.title or item.name, item.name) for item in recordings],
-        value=recordings[0].name if recordings else None,
+        recordings,
+        value=recordings[0][1] if recordings else None,
         label="Recorded runs",
         container=False,
         interactive=True,
@@ -261,22 +260,36 @@ def _wire_form(context: Context, form: Form) -> None:
     form.preset.input(bind(handlers.apply_preset, context), [target, form.preset], form.generated, **private)
 
 
+def _wire_open(context: Context, form: Form, upload: gr.UploadButton, screen: list[Any]) -> None:
+    """A recording that is picked, or a file: it comes on screen, and the form says what would make that run again."""
+    viewer, plot, picker = screen[0], screen[4], screen[5]
+
+    def shown_with_form(shown: Screen) -> tuple[Any, ...]:
+        return (*shown, *linked_form.fill_from_run(context, read_handle(shown.viewer)).controls)
+
+    def open_recording(name: Any) -> tuple[Any, ...]:
+        return shown_with_form(opening.open_recording(context, name))
+
+    def open_upload(path: Any) -> tuple[Any, ...]:
+        return shown_with_form(opening.open_upload(context, path))
+
+    outputs = [*screen, *form.filled()]
+    # preprocess: Gradio's own check of a choice does not know a visitor's own run
+    picked = picker.input(open_recording, picker, outputs, queue=False, preprocess=False, **PRIVATE)
+    for event in (picked, upload.upload(open_upload, upload, outputs, **PRIVATE)):
+        event.then(bind(opening.summarise, context), viewer, plot, **PRIVATE)
+
+
 def _wire_load(context: Context, form: Form, screen: list[Any]) -> None:
     def restore(request: gr.Request) -> tuple[Any, ...]:
         shown, filled = opening.open_from_query(context, request), linked_form.fill_form(context, request)
+        if filled.status is None:
+            filled = linked_form.fill_from_run(context, read_handle(shown.viewer))
         return (*(shown if filled.status is None else shown._replace(status=filled.status)), *filled.controls)
 
     def summarise(request: gr.Request) -> Any:
         return opening.summary_from_query(context, request)
 
     page = gr.context.Context.root_block
-    controls = [*form.common, form.preset, *form.sampling, *form.generated, *form.groups]
-    page.load(restore, None, [*screen, *controls], queue=False, **PRIVATE)
+    page.load(restore, None, [*screen, *form.filled()], queue=False, **PRIVATE)
     page.load(summarise, None, screen[4], queue=False, js=AFTER_PAINT_JS, **PRIVATE)
-
-
-def bind(handler: Callable[..., Any], context: Context) -> Callable[..., Any]:
-    """The handler with its context filled in, under its own name (Gradio reads the name)."""
-    bound = partial(handler, context)
-    bound.__name__ = handler.__name__  # type: ignore[attr-defined]
-    return bound

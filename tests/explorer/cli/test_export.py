@@ -36,7 +36,7 @@ def longest(trace):
 def test_several_formats_fill_a_folder(trace_file, tmp_path, capsys):
     folder = tmp_path / "new" / "out"
     assert run(trace_file, "html, perfetto,stats,svg,graphml,svg", folder) == 0
-    step = longest(read_trace(trace_file))
+    step = longest(read_trace(trace_file)) + 1
     names = ["run.html", "run.perfetto.json", "run.stats.json", f"run-step{step}.svg", f"run-step{step}.graphml"]
     assert sorted(path.name for path in folder.iterdir()) == sorted(names)
     printed = capsys.readouterr().out.splitlines()
@@ -57,10 +57,10 @@ def test_one_format_goes_into_the_file_named(trace_file, tmp_path):
 
 def test_the_step_and_the_look_asked_for(trace_file, tmp_path):
     run(trace_file, "svg", tmp_path / "a.svg", step=3, scheme="dark", ghosts=True)
-    expected = step_svg(read_trace(trace_file), 3, asdict(DARK), has_ghosts=True)
+    expected = step_svg(read_trace(trace_file), 2, asdict(DARK), has_ghosts=True)
     assert (tmp_path / "a.svg").read_text() == expected
     run(trace_file, "html", tmp_path / "a.html", step=3)
-    assert '"start":3}</script>' in (tmp_path / "a.html").read_text()
+    assert '"start":2}</script>' in (tmp_path / "a.html").read_text()
     run(trace_file, "graphml,svg", tmp_path / "both", step=3)
     assert {path.name for path in (tmp_path / "both").iterdir()} == {"run-step3.graphml", "run-step3.svg"}
 
@@ -69,7 +69,7 @@ def test_png_is_drawn_from_the_same_svg(trace_file, tmp_path, monkeypatch):
     monkeypatch.setattr("explorer.export.png.svg_png", lambda svg: b"pixels of " + svg)
     run(trace_file, "png", tmp_path / "a.png", step=2)
     picture = (tmp_path / "a.png").read_bytes().removeprefix(b"pixels of ")
-    assert "step 3" in "".join(ElementTree.fromstring(picture).itertext())
+    assert "step 2" in "".join(ElementTree.fromstring(picture).itertext())
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_the_trace_is_never_overwritten(trace_file, tmp_path):
 
 def test_a_step_that_is_not_there_is_refused_for_every_format(trace_file, tmp_path):
     for to in ("svg", "html", "stats"):
-        with pytest.raises(SettingError, match="0 to 7"):
-            run(trace_file, to, tmp_path / "x", step=8)
+        with pytest.raises(SettingError, match="1 to 8"):
+            run(trace_file, to, tmp_path / "x", step=9)
     assert not (tmp_path / "x").exists()
 
 

@@ -24,16 +24,16 @@ def test_without_a_step_the_run_its_steps_and_the_longest_path(tmp_path, capsys)
     out = draw(trace, tmp_path, capsys)
     assert "eagle2 on SmolLM2" in out and "per pass" in out and "one paired run" in out
     longest = max(trace.steps, key=lambda step: step.num_accepted)
-    assert f"step {longest.index} (number {longest.index + 1} of 8)" in out and "the target's own token" in out
-    table = out.split(" emitted ")[1].split(f"step {longest.index} of")[0]
+    assert f"step {longest.index + 1} of 8" in out and "the target's own token" in out
+    table = out.split(" emitted ")[1].split(f"step {longest.index + 1} of")[0]
     rows = [line[:5].strip() for line in table.splitlines() if line[:5].strip().isdigit()]
-    assert rows == [str(i) for i in range(8)]
+    assert rows == [str(i) for i in range(1, 9)]
 
 
 def test_one_step_draws_every_row_with_its_state(tmp_path, capsys):
     trace = make_trace(steps=3, rows=20, acceptance="rejection")
     step = trace.steps[1]
-    out = draw(trace, tmp_path, capsys, step=1)
+    out = draw(trace, tmp_path, capsys, step=2)
     tree = out.split("●", 1)[1].rsplit("●", 1)[0]
     for state, (glyph, _) in show.STATES.items():
         if state != "root":
@@ -50,12 +50,12 @@ def test_a_run_without_steps(tmp_path, capsys):
     out = draw(make_trace(steps=0), tmp_path, capsys)
     assert "1 in 0 steps" in out
     with pytest.raises(SettingError, match="first token"):
-        draw(make_trace(steps=0), tmp_path, capsys, step=0)
+        draw(make_trace(steps=0), tmp_path, capsys, step=1)
 
 
 def test_a_step_that_is_not_there(tmp_path, capsys):
-    for step in (-1, 3, 10**30):
-        with pytest.raises(SettingError, match="0 to 2"):
+    for step in (-1, 0, 4, 10**30):
+        with pytest.raises(SettingError, match="1 to 3"):
             draw(make_trace(steps=3), tmp_path, capsys, step=step)
 
 
@@ -85,7 +85,7 @@ def test_colours_agree_with_states():
 def test_sampled_runs_show_each_draw_and_their_rule(tmp_path, capsys):
     trace = make_trace(steps=3, rows=20, acceptance="rejection")
     assert "sampling  rejection, temperature 0.7, seed 0" in draw(trace, tmp_path, capsys)
-    out = draw(trace, tmp_path, capsys, step=1)
+    out = draw(trace, tmp_path, capsys, step=2)
     draws = trace.steps[1].draws
     assert out.count("draw 0.") == len(draws)
     assert out.count("residual ") == sum(not test.accepted for test in draws)

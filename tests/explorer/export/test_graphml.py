@@ -73,7 +73,7 @@ def test_the_graph_tells_the_step():
     trace = TRACES[0]
     step = trace.steps[1]
     about = read_back(trace, 1).graph
-    assert (about["method"], about["step"], about["prefix_len"]) == (trace.method, 1, step.prefix_len)
+    assert (about["method"], about["step"], about["prefix_len"]) == (trace.method, 2, step.prefix_len)
     assert json.loads(about["path"]) == step.path and json.loads(about["emitted"]) == step.emitted
     assert json.loads(about["draws"]) == encode(step.draws)
     assert json.loads(about["settings"]) == trace.settings

@@ -79,7 +79,7 @@ def test_the_race_is_a_counter_that_ends_with_the_output():
 
 def test_a_step_says_what_it_did():
     block, step = lane(TRACE, METHOD, STEPS)[1], TRACE.steps[1]
-    assert block["name"] == f"step 1: +{len(step.emitted)}"
+    assert block["name"] == f"step 2: +{len(step.emitted)}"
     assert block["args"]["emitted"] == [TRACE.vocab[str(token)].label for token in step.emitted]
     assert (block["args"]["drafted"], block["args"]["accepted"]) == (step.num_drafted, step.num_accepted)
     assert lane(TRACE, METHOD, VERIFY)[1]["name"] == f"verify {len(step.tree)} rows"

@@ -124,7 +124,7 @@ def test_a_recorded_run_and_its_files(call: Any) -> None:
         (("medusa-chat", "svg", 99), "there is no step 99"),
         (("medusa-chat", "svg", "1"), "step is a whole number"),
         (("medusa-chat", "svg", 1, "red"), "scheme is light or dark"),
-        (({"schema": "x" * 5000}, "svg"), "schema: expected"),
+        (({"schema": "x" * 5000}, "svg"), "not a trace"),
         ((7, "svg"), "top level must be an object"),
     ],
 )

@@ -56,7 +56,8 @@ def test_a_run_streams_one_update_a_step_and_ends_with_the_whole_trace(
     assert not is_enabled(last.stop_button)
     assert is_enabled(last.picker)
     started = next(screen for screen in screens if isinstance(screen.viewer, str))
-    assert started.picker["value"] is None, "what is on screen is no recording any more"
+    assert started.picker["value"] == shown(started)["id"], "what is on screen is no recording any more"
+    assert started.picker["choices"][-1][0] == "Your run: EAGLE-2 · Say hello."
     assert not is_enabled(started.picker), "a recording would be drawn over by the next step"
     assert len([screen for screen in screens if screen.plot != KEEP]) == 1, "one figure per run"
 
@@ -71,6 +72,14 @@ def test_the_phases_are_told_in_words(context: Context) -> None:
     assert texts[0] == "Loading the target …"
     assert "First plain decoding, to compare with: 5 of at most 32 tokens." in texts
     assert any(text.startswith("Decoding with EAGLE-2") for text in texts)
+
+
+def test_before_its_first_step_a_run_shows_its_prompt_and_what_plain_decoding_wrote(context: Context) -> None:
+    screens = [said(screen) for screen in play(context, prompt="Say\n\u202ehello.") if isinstance(screen.status, str)]
+    runs = [told["run"] for told in screens if told["kind"] == "starting"]
+    assert runs[0] == {"prompt": "Say\n⟨U+202E⟩hello.", "output": ""}
+    assert runs[-1]["output"] == "What plain decoding wrote <b>first</b>"
+    assert not any("run" in told for told in screens if told["kind"] != "starting"), "then the viewer shows it"
 
 
 def test_a_sampled_request(context: Context) -> None:

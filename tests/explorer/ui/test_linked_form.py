@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 from explorer.ui.context import Context
 from explorer.ui.controls import COMMON, SAMPLING
-from explorer.ui.linked_form import FILLED, MAX_PARAMETERS, REFUSED, Filled, fill_form
+from explorer.ui.linked_form import FILLED, MAX_PARAMETERS, REFUSED, Filled, fill_form, fill_from_run
 from explorer.ui.screen import KEEP
+from tests.support.traces import make_trace
 
 
 def fill(context: Context, **query: str) -> Filled:
@@ -119,3 +121,24 @@ def test_random_links_are_answered_too(context: Context) -> None:
         query = {rng.choice(names): rng.choice(texts) for _ in range(rng.randrange(6))}
         filled = fill(context, **query)
         assert len(filled.controls) == len(fill(context).controls)
+
+
+def test_a_run_on_screen_fills_the_form_with_what_made_it(context: Context) -> None:
+    found = values(context, fill_from_run(context, "eagle2-code"))
+    trace = context.store.get("eagle2-code")[0]
+    assert (found["prompt"], found["method"]) == (trace.prompt.text, "eagle2")
+    assert found["eagle2.total_tokens"] == trace.settings["total_tokens"]
+    assert found["sampling.temperature"] == trace.sampling.temperature
+    unknown = fill_from_run(context, "nothing")
+    assert unknown.status is None
+    assert all(update == KEEP for update in unknown.controls)
+
+
+def test_a_file_that_cannot_be_made_here_still_brings_its_prompt(context: Context) -> None:
+    trace = make_trace("eagle2", 2, 8)
+    strange = replace(trace, method="strange", prompt=replace(trace.prompt, text="Its own prompt"))
+    found = values(context, fill_from_run(context, context.store.open(strange, is_done=True)))
+    assert found == {"prompt": "Its own prompt"}
+    ids = replace(trace, prompt=replace(trace.prompt, text=""))
+    found = values(context, fill_from_run(context, context.store.open(ids, is_done=True)))
+    assert found["prompt"] == "", "not that of the run before"

@@ -31,12 +31,12 @@ def query(**params: str) -> Any:
 
 def test_the_query_restores_a_recording_and_its_step(context: Context) -> None:
     screen = opening.open_from_query(context, query(trace="medusa-chat", step="3"))
-    assert shown(screen) == {"id": "medusa-chat", "recorded": True, "step": 3}
+    assert shown(screen) == {"id": "medusa-chat", "recorded": True, "step": 2}
     assert screen.picker["value"] == "medusa-chat"
     assert "Medusa" in said(screen)["text"]
 
 
-@pytest.mark.parametrize("step", ["", "-1", "x", "9" * 30, "²"])
+@pytest.mark.parametrize("step", ["", "-1", "0", "x", "9" * 30, "²"])
 def test_an_unreadable_step_opens_the_recording_at_its_start(context: Context, step: str) -> None:
     assert shown(opening.open_from_query(context, query(trace="medusa-chat", step=step)))["step"] == 0
 
@@ -79,6 +79,9 @@ def test_an_uploaded_trace_is_shown(context: Context, tmp_path: Path, is_packed:
     screen = opening.open_upload(context, str(path))
     assert said(screen)["kind"] == "done"
     assert shown(screen)["steps"] == 4
+    run_id = shown(screen)["id"]
+    assert screen.picker["value"] == run_id
+    assert shown(opening.open_recording(context, run_id))["id"] == run_id, "the list leads back to it"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +100,26 @@ def test_a_broken_upload_is_one_sentence(context: Context, tmp_path: Path, data:
     assert len(said(screen)["text"]) < 400
     assert "\u202e" not in said(screen)["text"]
     assert screen.viewer == KEEP
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ({"schema": "draft-tree-stats"}, "this is a run's figures, not a trace; a trace is the file that ‘Trace file’"),
+        ({"schema": "draft-tree-bench"}, "a benchmark's report, not a trace"),
+        ({"traceEvents": []}, "a timeline, not a trace"),
+        ({"a": 1}, "some other JSON, not a trace"),
+        ({"schema": "x" * 5000}, "a file of schema 'xxx"),
+    ],
+)
+def test_another_file_of_ours_is_told_from_a_trace(
+    context: Context, tmp_path: Path, raw: dict[str, Any], told: str
+) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(raw), encoding="utf-8")
+    text = said(opening.open_upload(context, str(path)))["text"]
+    assert told in text
+    assert len(text) < 250
 
 
 def with_change(path: str, value: object) -> bytes:
