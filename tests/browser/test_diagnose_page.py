@@ -45,7 +45,7 @@ def test_recorded_runs_are_ranked_at_once_and_a_click_opens_the_worst_step(
     name, step = button.get_attribute("data-run"), int(button.get_attribute("data-step") or "")
     button.click()
     expect(page.locator(".dtx-transport")).to_contain_text(f"step {step + 1} / ")
-    expect(page).to_have_url(re.compile(f"/diagnose\\?trace={name}&step={step}$"))
+    expect(page).to_have_url(re.compile(f"/diagnose\\?trace={name}&step={step + 1}$"))
     expect(page.locator("#miss-plot .js-plotly-plot")).to_be_visible()
     expect(page.locator("#reliability-plot .js-plotly-plot")).to_be_visible()
     page.locator("#close-run").click()
