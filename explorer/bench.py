@@ -86,7 +86,7 @@ class _Bench:
         decoding = warm_decoding(run, run.method)
         decoding.prefill()
         steps = list(decoding.steps())
-        return _measurement(run, question, decoding, steps)
+        return to_measurement(run, question, decoding, steps)
 
     def generate(self, request: RunRequest, question: Question) -> Measurement:
         """transformers' generate: the prompt pass is what a run for one token costs, and is taken off."""
@@ -150,7 +150,8 @@ def _generate_options(sampling: Sampling) -> dict[str, Any]:
     return {"do_sample": True, "temperature": float(sampling.temperature)} | filters
 
 
-def _measurement(run: Run, question: Question, decoding: Decoding, steps: list[Step]) -> Measurement:
+def to_measurement(run: Run, question: Question, decoding: Decoding, steps: list[Step]) -> Measurement:
+    """What is kept of one finished decoding of a question."""
     whole = [step for step in steps if not step.is_cut]
     tried, accepted = depth_counts(whole)
     target = run.models.target

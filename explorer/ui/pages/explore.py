@@ -22,6 +22,7 @@ from explorer.ui.viewer_component import recorded_handle, trace_viewer
 
 TITLE = "Draft Tree Explorer"
 INTRO = "A small drafter guesses a tree of tokens; the large target checks all of it in one pass."
+LABORATORY = '<a href="laboratory">Laboratory</a>'
 WELCOME = "No recorded runs are here yet. Type a prompt and press Run."
 COSTS_HINT = (
     "How much more a pass over a whole tree costs than a pass over one token decides whether speculation pays. "
@@ -69,7 +70,7 @@ def build_explore_page(context: Context) -> None:
     """Lay the page out and wire it; call inside a Blocks context."""
     with gr.Row(elem_id="top"):
         toggle = gr.Button("☰", elem_id="toggle-form", size="sm", min_width=36)
-        gr.HTML(f"<h1>{TITLE}</h1><p>{INTRO}</p>", elem_id="title")
+        gr.HTML(f"<h1>{TITLE}</h1><p>{INTRO}</p>{LABORATORY}", elem_id="title")
         picker = _picker(context)
     with gr.Row(elem_id="page"):
         with gr.Column(elem_id="form"):
