@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from explorer.lab_records import Changed, LabRecord, Machine, Pass, Trial
+from explorer.runner_events import RunRequest
 from explorer.theory import ModelShape
 from explorer.trace import DrafterRecord
+from tests.support.goldens import FOLDER
 
 SHAPE = ModelShape(num_weights=1_000_000, num_bytes=4, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=8)
 
@@ -83,3 +85,17 @@ def _trials(experiment: str) -> list[Trial]:
         "context": [make_trial(tau, "prefix", at) for tau, at in ((2.0, 40.0), (2.0, 400.0), (1.5, 800.0))],
     }
     return found[experiment]
+
+
+def golden_requests(*methods: str, **changes: Any) -> list[RunRequest]:
+    """Requests on a tiny target with its real drafters."""
+    drafters = {"eagle2": "eagle_bias", "medusa": "medusa_a"}
+    return [
+        RunRequest(
+            method,
+            target=str(FOLDER / "base_a"),
+            drafter=str(FOLDER / drafters[method]),
+            **({"max_new_tokens": 8, "baseline": False, "ignore_stop": True} | changes),
+        )
+        for method in methods
+    ]
