@@ -1,4 +1,4 @@
-"""``python -m explorer lab``: experiments on the default target or any other, each with a record that the page shows."""
+"""``python -m explorer lab``: experiments on any target, each with a record that the page shows."""
 
 from __future__ import annotations
 

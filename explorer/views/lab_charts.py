@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from explorer.lab_findings import PLAIN_SWEEP, batch_speedups, needed_tokens, speedup_of
 from explorer.lab_records import LabRecord, Trial
-from explorer.theory import expected_speedup, expected_tokens, kv_bytes
+from explorer.theory import expected_speedup, expected_tokens
 from explorer.views.charts import DRAFTER, GRID, QUIET, TARGET, TEXT
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _tree(figure: go.Figure, record: LabRecord) -> None:
             if sweep == "depth":
                 _formula(figure, 2, number, at, [expected_tokens(t.alpha, t.depth) for t in shapes])
     single = sorted((item.num_rows, item.ms) for item in record.passes if item.num_sequences == 1)
-    _line(figure, 4, [rows for rows, _ in single], [ms for _, ms in single], "a pass, measured apart", "solid")
+    _line(figure, 4, [rows for rows, _ in single], [ms for _, ms in single], name="a pass, measured apart")
     figure.add_hline(y=1, line={"color": QUIET, "width": 1}, row=1, col=3)
     _axes(figure, ("rows of a pass", "depth, or top_k", "rows of a pass", "rows of a pass"))
 
@@ -88,8 +88,8 @@ def _desync(figure: go.Figure, record: LabRecord) -> None:
     for number, (lane, trials) in enumerate(record.lanes().items()):
         _lane(figure, 1, number, lane, [t.value for t in trials], [t.tau for t in trials])
     noises = [item.noise for item in record.changed]
-    _line(figure, 2, noises, [item.agreement for item in record.changed], "the target", "solid", is_marked=True)
-    _line(figure, 3, noises, [item.perplexity for item in record.changed], "the target", "solid", is_marked=True)
+    _line(figure, 2, noises, [item.agreement for item in record.changed], name="the target", is_marked=True)
+    _line(figure, 3, noises, [item.perplexity for item in record.changed], name="the target", is_marked=True)
     figure.update_yaxes(tickformat=".0%", row=1, col=2)
     _axes(figure, ("noise, in standard deviations of each matrix",) * 3)
 
@@ -99,7 +99,7 @@ def _batch(figure: go.Figure, record: LabRecord) -> None:
     for shade, rows in enumerate(sorted({item.num_rows for item in record.passes} - {1})):
         needed = [needed_tokens(record, size, rows) for size in sizes]
         dash = ("dot", "dash", "longdash", "solid", "dashdot")[shade % 5]
-        _line(figure, 1, sizes, needed, f"{rows} rows break even", dash)
+        _line(figure, 1, sizes, needed, name=f"{rows} rows break even", dash=dash)
     for number, trial in enumerate(record.trials):
         _lane(figure, 1, number, trial.lane, sizes, [trial.tau] * len(sizes), mode="lines")
         speedups = batch_speedups(record, trial)
@@ -186,17 +186,9 @@ def _formula(figure: go.Figure, column: int, number: int, x: Sequence[float], y:
     )
 
 
-def _line(
-    figure: go.Figure,
-    column: int,
-    x: Sequence[float],
-    y: Sequence[Any],
-    name: str,
-    dash: str,
-    *,
-    is_marked: bool = False,
-) -> None:
-    """A grey line that belongs to no lane."""
+def _line(figure: go.Figure, column: int, x: Sequence[float], y: Sequence[Any], **how: Any) -> None:
+    """A grey line that belongs to no lane; one with marks is measured, and shares its name with its neighbours."""
+    name, is_marked = how["name"], how.get("is_marked", False)
     figure.add_scatter(
         x=list(x),
         y=list(y),
@@ -204,7 +196,7 @@ def _line(
         name=name,
         legendgroup=name,
         showlegend=not is_marked or column == 2,
-        line={"color": QUIET, "dash": dash},
+        line={"color": QUIET, "dash": how.get("dash", "solid")},
         hovertemplate="%{x:.3g}: %{y:.3g}<extra>" + name + "</extra>",
         row=1,
         col=column,

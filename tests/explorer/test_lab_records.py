@@ -29,9 +29,9 @@ def test_numbers_of_a_trial() -> None:
 
 
 BROKEN = {
-    "not JSON": lambda raw: "{",
-    "a list": lambda raw: "[]",
-    "too deep": lambda raw: "[" * 100_000,
+    "not JSON": lambda _: "{",
+    "a list": lambda _: "[]",
+    "too deep": lambda _: "[" * 100_000,
     "other schema": lambda raw: json.dumps(raw | {"schema_version": 2}),
     "other experiment": lambda raw: json.dumps(raw | {"experiment": "magic"}),
     "no trials": lambda raw: json.dumps(raw | {"trials": []}),

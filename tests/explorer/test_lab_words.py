@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from explorer.lab_records import EXPERIMENTS
@@ -24,10 +26,17 @@ def test_every_experiment_has_texts(experiment: str) -> None:
 
 def test_the_formula_is_compared_with_its_worst_point() -> None:
     near = make_trial(1.5, "temperature", 0.0, tried_by_depth=[100], accepted_by_depth=[50])
-    far = make_trial(1.8, "temperature", 1.0, tried_by_depth=[100, 40, 40], accepted_by_depth=[40, 40, 0], lane="Medusa")
+    far = make_trial(
+        1.8, "temperature", 1.0, tried_by_depth=[100, 40, 40], accepted_by_depth=[40, 40, 0], lane="Medusa"
+    )
+    far = dataclasses.replace(far, lane="Medusa")
     assert expected_tokens(near.alpha, near.depth) == pytest.approx(near.tau)
     error = expected_tokens(far.alpha, 3) / far.tau - 1
     said = formula_sentence(make_record("temperature", [near, far]))
-    assert f"{100 * abs(error):.2g} % {'more' if error > 0 else 'less'} than measured here (Medusa, temperature 1)" in said
+    assert (
+        f"{100 * abs(error):.2g} % {'more' if error > 0 else 'less'} than measured here (Medusa, temperature 1)" in said
+    )
     assert "independently" in said
-    assert formula_sentence(make_record("temperature", [make_trial(1.0, tried_by_depth=[], accepted_by_depth=[])])) == ""
+    assert (
+        formula_sentence(make_record("temperature", [make_trial(1.0, tried_by_depth=[], accepted_by_depth=[])])) == ""
+    )

@@ -62,8 +62,9 @@ PASSES = [Pass(size, rows, size * (0.4 * rows if rows > 1 else 1) + 9.0) for siz
 
 
 def _trials(experiment: str) -> list[Trial]:
-    plain = make_trial(1.0, "plain", method="autoregressive", lane="Autoregressive", num_rows=1, step_ms=10.0,
-                       tried_by_depth=[], accepted_by_depth=[], num_draft_tokens=0, draft_ms=0.0, verify_ms=9.0)  # fmt: skip
+    nothing: dict[str, Any] = {"tried_by_depth": [], "accepted_by_depth": [], "num_draft_tokens": 0}
+    times = {"draft_ms": 0.0, "verify_ms": 9.0, "step_ms": 10.0}
+    plain = make_trial(1.0, "plain", method="autoregressive", lane="Autoregressive", num_rows=1, **nothing, **times)
     found = {
         "temperature": [
             *(make_trial(2.0 - t / 2, "temperature", t) for t in (0.0, 1.0)),

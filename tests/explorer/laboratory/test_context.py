@@ -18,7 +18,7 @@ from tests.support.traces import make_trace
 
 def test_prompts_grow_until_the_context_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = [("Why?", "Because."), ("Who?", "Me. " * 30), *[("What?", "x " * 500)] * 4]
-    monkeypatch.setattr(context, "recorded_turns", lambda folder: turns)
+    monkeypatch.setattr(context, "recorded_turns", lambda _folder: turns)
     trials = drain(context.run(Session(golden_requests("eagle2"), ["Count to ten", "Hello"])))["trials"]
     lengths = [trial.value for trial in trials]
     assert lengths == sorted(lengths) and 2 <= len(lengths) < len(context.COUNTS)
