@@ -55,7 +55,7 @@ def tree_findings(record: LabRecord) -> list[str]:
         )
         found.append(
             f"tau / (1 + c_draft / c_target) promises {promised:.2f} × there: it takes a pass over {best.num_rows} "
-            f"rows to cost what a pass over one does, and here it takes {best.verify_ms / plain.verify_ms:.1f} × as long."
+            f"rows to cost what a pass over one does; here it takes {best.verify_ms / plain.verify_ms:.1f} × as long."
         )
     for lane, shapes in _by_rows(trials).items():
         few, many = shapes[0], shapes[-1]
@@ -106,8 +106,8 @@ def batch_findings(record: LabRecord) -> list[str]:
         few, many = (needed_tokens(record, size, rows) for size in (sizes[0], sizes[-1]))
         if few and many:
             found.append(
-                f"{rows} rows of each sequence cost {few:.1f} × one row of each with {_sequences(sizes[0])}, {many:.1f} "
-                f"× with {_sequences(sizes[-1])}: so many tokens per pass break even, before any drafting."
+                f"{rows} rows of each sequence cost {few:.1f} × one row of each with {_sequences(sizes[0])}, "
+                f"{many:.1f} × with {_sequences(sizes[-1])}: so many tokens per pass break even, before any drafting."
             )
     found.append("Drafting is counted as measured for one sequence, so the true limit comes no later than this.")
     return found

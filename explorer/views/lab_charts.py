@@ -67,7 +67,7 @@ def _tree(figure: go.Figure, record: LabRecord) -> None:
             shapes, name = _ordered(trials, lane, sweep), f"{lane}: {sweep}"
             at = [t.value for t in shapes]
             if shapes:
-                _lane(figure, 2, number, name, at, [t.tau for t in shapes], dash=dash, is_new=sweep == "top_k")
+                _lane(figure, 2, number, name, at, [t.tau for t in shapes], dash=dash, is_new=True)
             if sweep == "depth":
                 _formula(figure, 2, number, at, [expected_tokens(t.alpha, t.depth) for t in shapes])
     single = sorted((item.num_rows, item.ms) for item in record.passes if item.num_sequences == 1)
@@ -103,7 +103,7 @@ def _batch(figure: go.Figure, record: LabRecord) -> None:
     for number, trial in enumerate(record.trials):
         _lane(figure, 1, number, trial.lane, sizes, [trial.tau] * len(sizes), mode="lines")
         speedups = batch_speedups(record, trial)
-        _lane(figure, 2, number, trial.lane, list(speedups), list(speedups.values()), is_new=True)
+        _lane(figure, 2, number, trial.lane, list(speedups), list(speedups.values()))
     figure.add_hline(y=1, line={"color": QUIET, "width": 1}, row=1, col=2)
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(size) for size in sizes])
     _axes(figure, ("sequences in the batch",) * 2)
@@ -170,7 +170,8 @@ def _lane(
 
 
 def _formula(figure: go.Figure, column: int, number: int, x: Sequence[float], y: Sequence[float]) -> None:
-    """What a formula gives at the same places: a dotted line without marks."""
+    """What a formula gives at the same places: a dotted line without marks, in the legend once."""
+    is_first = not any(trace.name == FORMULA for trace in figure.data)
     color = COLORS[number % len(COLORS)]
     figure.add_scatter(
         x=list(x),
@@ -178,7 +179,7 @@ def _formula(figure: go.Figure, column: int, number: int, x: Sequence[float], y:
         mode="lines",
         name=FORMULA,
         legendgroup=FORMULA,
-        showlegend=column == 1 and number == 0,
+        showlegend=is_first,
         line={"color": color, "dash": "dot", "width": 1.5},
         hovertemplate="%{x:.3g}: %{y:.3g}<extra>formula</extra>",
         row=1,

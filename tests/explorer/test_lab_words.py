@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from explorer.lab_records import EXPERIMENTS
@@ -29,7 +27,6 @@ def test_the_formula_is_compared_with_its_worst_point() -> None:
     far = make_trial(
         1.8, "temperature", 1.0, tried_by_depth=[100, 40, 40], accepted_by_depth=[40, 40, 0], lane="Medusa"
     )
-    far = dataclasses.replace(far, lane="Medusa")
     assert expected_tokens(near.alpha, near.depth) == pytest.approx(near.tau)
     error = expected_tokens(far.alpha, 3) / far.tau - 1
     said = formula_sentence(make_record("temperature", [near, far]))

@@ -31,7 +31,7 @@ def make_trial(tau: float, sweep: str = "", value: float = 0.0, **changes: Any) 
         "draft_ms": 5.0,
         "verify_ms": 14.0,
         "step_ms": 20.0,
-        "taus": [tau, tau],
+        "taus": [round(tau, 4)] * 2,
     }
     return Trial(**(values | changes))
 
@@ -58,7 +58,9 @@ def make_record(experiment: str, trials: list[Trial] | None = None, **changes: A
     )
 
 
-PASSES = [Pass(size, rows, size * (0.4 * rows if rows > 1 else 1) + 9.0) for size in (1, 2, 4) for rows in (1, 4, 12)]
+PASSES = [
+    Pass(size, rows, round(size * (0.4 * rows if rows > 1 else 1) + 9.0, 4)) for size in (1, 2, 4) for rows in (1, 4, 12)
+]
 
 
 def _trials(experiment: str) -> list[Trial]:
