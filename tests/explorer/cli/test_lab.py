@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from explorer.__main__ import main
+from explorer.cli import lab
 from explorer.lab_records import EXPERIMENTS, read_record, write_record
+from explorer.runner_events import RunRequest
 from tests.support.goldens import FOLDER
 from tests.support.lab import make_record
 
 GOLDEN = ["--methods", "eagle2", "--target", str(FOLDER / "base_a"), "--drafter", str(FOLDER / "eagle_bias")]
 
 
-def test_an_experiment_is_run_told_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_experiment_is_run_told_and_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab, "RunRequest", partial(RunRequest, ignore_stop=True))  # the tiny target would end at once
     out = tmp_path / "template.json"
     assert main(["lab", "template", *GOLDEN, "--max-new-tokens", "8", "--out", str(out)]) == 0
     told = capsys.readouterr().out
