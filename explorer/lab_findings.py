@@ -140,6 +140,12 @@ def template_findings(record: LabRecord) -> list[str]:
         right, others = trials[0], trials[1:]
         told = [f"{trial.tau:.2f} with {_template(trial.word)} ({change(right.tau, trial.tau)})" for trial in others]
         found.append(f"{lane}: {right.tau:.2f} tokens per pass with the target's own template, {listed(told)}.")
+    most = max(len(trial.taus) for trial in record.trials)
+    for word in dict.fromkeys(trial.word for trial in record.trials if len(trial.taus) < most):
+        fewest = min(len(trial.taus) for trial in record.trials if trial.word == word)
+        found.append(
+            f"With {_template(word)} only {fewest} of {most} prompts got an answer of more than a token or two."
+        )
     if len({trial.word for trial in record.trials}) > 1:
         found.append("The answers differ too, so this compares whole situations, not the same text.")
     return found

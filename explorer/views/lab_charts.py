@@ -91,7 +91,7 @@ def _desync(figure: go.Figure, record: LabRecord) -> None:
     _line(figure, 2, noises, [item.agreement for item in record.changed], name="the target", is_marked=True)
     _line(figure, 3, noises, [item.perplexity for item in record.changed], name="the target", is_marked=True)
     figure.update_yaxes(tickformat=".0%", row=1, col=2)
-    _axes(figure, ("noise, in standard deviations of each matrix",) * 3)
+    _axes(figure, ("noise (in σ of each matrix)",) * 3)
 
 
 def _batch(figure: go.Figure, record: LabRecord) -> None:
@@ -212,7 +212,7 @@ def _axes(figure: go.Figure, titles: Sequence[str]) -> None:
 # Experiment -> titles of its charts, and what draws them.
 FIGURES: dict[str, tuple[tuple[str, ...], Callable[[Any, LabRecord], None]]] = {
     "temperature": ((TAU, "Share of levels accepted (alpha)"), _temperature),
-    "tree": ((TAU, TAU, "Speed against plain decoding", "Milliseconds of a verify pass"), _tree),
+    "tree": ((TAU, TAU, "Speed / plain decoding", "ms of a verify pass"), _tree),
     "desync": ((TAU, "Same choice as before", "Perplexity of its own text"), _desync),
     "batch": (("Tokens per pass: had, and needed to break even", "Speed against plain decoding"), _batch),
     "template": ((TAU,), _template),

@@ -59,7 +59,9 @@ def make_record(experiment: str, trials: list[Trial] | None = None, **changes: A
 
 
 PASSES = [
-    Pass(size, rows, round(size * (0.4 * rows if rows > 1 else 1) + 9.0, 4)) for size in (1, 2, 4) for rows in (1, 4, 12)
+    Pass(size, rows, round(size * (0.4 * rows if rows > 1 else 1) + 9.0, 4))
+    for size in (1, 2, 4)
+    for rows in (1, 4, 12)
 ]
 
 
