@@ -144,7 +144,7 @@ def template_findings(record: LabRecord) -> list[str]:
     for word in dict.fromkeys(trial.word for trial in record.trials if len(trial.taus) < most):
         fewest = min(len(trial.taus) for trial in record.trials if trial.word == word)
         found.append(
-            f"With {_template(word)} only {fewest} of {most} prompts got an answer of more than a token or two."
+            f"With {_template(word)} only {fewest} of {most} prompts got more than a word of an answer."
         )
     if len({trial.word for trial in record.trials}) > 1:
         found.append("The answers differ too, so this compares whole situations, not the same text.")
