@@ -143,9 +143,7 @@ def template_findings(record: LabRecord) -> list[str]:
     most = max(len(trial.taus) for trial in record.trials)
     for word in dict.fromkeys(trial.word for trial in record.trials if len(trial.taus) < most):
         fewest = min(len(trial.taus) for trial in record.trials if trial.word == word)
-        found.append(
-            f"With {_template(word)} only {fewest} of {most} prompts got more than a word of an answer."
-        )
+        found.append(f"With {_template(word)} only {fewest} of {most} prompts got more than a word of an answer.")
     if len({trial.word for trial in record.trials}) > 1:
         found.append("The answers differ too, so this compares whole situations, not the same text.")
     return found
