@@ -43,7 +43,7 @@ def run_experiment(
     session, load, started = Session(requests, prompts), os.getloadavg()[0], time.monotonic()
     yield Status("loading the target", 0.0)
     target = session.target
-    found = yield from RUNS[name](session)
+    found: dict[str, Any] = yield from RUNS[name](session)
     record = LabRecord(
         experiment=name,
         date=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),

@@ -93,8 +93,9 @@ class Session:
                 self._known[key] = _to_trial(condition, decoded)
             known = self._known[key]
             value = known.value if condition.value is None else condition.value
-            labels = {"lane": condition.lane, "sweep": condition.sweep, "word": condition.word}
-            made.append(dataclasses.replace(known, value=value, **labels))
+            made.append(
+                dataclasses.replace(known, value=value, lane=condition.lane, sweep=condition.sweep, word=condition.word)
+            )
         return made
 
     def _decode(self, request: RunRequest, is_timed: bool) -> _Decoded:
@@ -121,7 +122,7 @@ class Session:
             if isinstance(event, Notice):
                 self._notices[event.text] = None
 
-        return drain(loading, keep)  # type: ignore[arg-type]
+        return drain(loading, keep)
 
 
 def _said(condition: Condition) -> str:
