@@ -12,7 +12,7 @@ from explorer.config import prepare_environment
 from explorer.errors import ExplorerError
 
 # modules of explorer.cli
-COMMANDS = ("fetch", "trace", "show", "export", "record", "bench", "diagnose", "cost", "train", "serve")
+COMMANDS = ("fetch", "trace", "show", "export", "record", "bench", "diagnose", "cost", "lab", "train", "serve")
 
 MISTAKE, INTERRUPTED, BROKEN_PIPE = 2, 130, 1  # the last as rich and the Python manual have it
 

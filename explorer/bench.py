@@ -91,7 +91,7 @@ class _Bench:
         decoding = warm_decoding(run, run.method, FallbackPolicy() if request.is_adaptive else None)
         decoding.prefill()
         steps = list(decoding.steps())
-        return _measurement(run, question, decoding, steps)
+        return to_measurement(run, question, decoding, steps)
 
     def outside(self, lane: str, request: RunRequest, question: Question) -> Measurement:
         """One of transformers' own lanes: the prompt pass is what a run for one token costs, and is taken off."""
@@ -131,7 +131,8 @@ class _Bench:
         return drain(loading, keep)
 
 
-def _measurement(run: Run, question: Question, decoding: Decoding, steps: list[Step]) -> Measurement:
+def to_measurement(run: Run, question: Question, decoding: Decoding, steps: list[Step]) -> Measurement:
+    """What is kept of one finished decoding of a question."""
     whole = [step for step in steps if not step.is_cut]
     tried, accepted = depth_counts(whole)
     target = run.models.target

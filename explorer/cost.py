@@ -47,7 +47,7 @@ def measure_device(target: Target, repeats: int = REPEATS) -> Generator[Status, 
 
     Each follows an untimed one of its own size, as in decoding: what another size left in the caches is not its cost.
     """
-    prompt = _prompt(target)
+    prompt = any_prompt(target)
     clock = Clock(target.device)
     times: dict[int, list[float]] = {size: [] for size in SIZES}
     target.start(len(prompt) + 2 * repeats * len(SIZES) + max(SIZES))
@@ -77,7 +77,7 @@ def measure_drafts(
 
     Of shapes that differ in depth alone the shallowest and the deepest are timed; each level costs the same.
     """
-    prompt = _prompt(target)
+    prompt = any_prompt(target)
     target.start(len(prompt) + 2 * len(profile.shapes) * (repeats + 1) + _ROWS_BETWEEN)
     output = target.prefill(prompt)
     ends = _ends(profile)
@@ -192,14 +192,14 @@ def _choices(known: list[Prediction]) -> str:
 
 def _pass(target: Target, num_rows: int) -> None:
     """One verify pass with its verdict; commits the root alone."""
-    tree = _tree(target, num_rows)
+    tree = any_tree(target, num_rows)
     output = target.forward(tree)
     is_finite(output.logits)
     target.commit(verify_greedy(tree, output.logits).path[:1])
 
 
-def _prompt(target: Target) -> list[int]:
-    """Leaves room in a short context for what is committed behind it."""
+def any_prompt(target: Target) -> list[int]:
+    """PREFIX tokens, any; fewer where the context is short and must hold what is committed behind them."""
     return _some_tokens(target, min(PREFIX, target.context_limit // 8))
 
 
@@ -210,7 +210,7 @@ def _some_tokens(target: Target, count: int) -> list[int]:
     return tokens
 
 
-def _tree(target: Target, num_rows: int) -> DraftTree:
-    """Rows in a binary tree."""
+def any_tree(target: Target, num_rows: int) -> DraftTree:
+    """A binary tree of so many rows, of any tokens."""
     parents = [-1, *((row - 1) // 2 for row in range(1, num_rows))]
     return DraftTree.from_lists(_some_tokens(target, num_rows), parents)

@@ -17,6 +17,10 @@ class TraceError(ExplorerError):
     """A trace file that is broken or of an unknown version; the message names the field."""
 
 
+class RecordError(ExplorerError):
+    """A record of the laboratory that is broken or of an unknown version; the message names the field."""
+
+
 class CheckpointError(ExplorerError):
     """A target or drafter on disk that is missing, broken, or does not fit."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,9 +13,11 @@ from torch.nn import functional
 
 from explorer.errors import CheckpointError
 from explorer.models.attention import LAYOUT
+from explorer.models.batch_cache import BatchCache
 from explorer.models.cache import CacheShape, TreeCache
 from explorer.models.fused import fuse, probe_decoder
 from explorer.models.packed import is_packable, pack, pack_linears
+from explorer.models.perturbation import perturbed
 from explorer.models.slot_cache import SlotCache
 from explorer.theory import ModelShape
 from explorer.tree import DraftTree
@@ -164,20 +167,44 @@ class Target:
         """Keep the first ``length`` committed tokens: a draft model reads its own guesses, and some of them fail."""
         self.cache.truncate(length)
 
+    def perturbed(self, size: float) -> AbstractContextManager[int]:
+        """While it is entered, noise on every matrix of the decoder's layers (explorer.models.perturbation)."""
+        return perturbed(self._decoder, size)
+
+    def batch(self, num_sequences: int, num_rows: int) -> BatchCache:
+        """What is committed now, as the prefix of so many sequences, with room for a pass of ``num_rows`` each."""
+        return BatchCache(self.cache, self._shape, num_sequences, num_rows)
+
+    def forward_batch(self, tree: DraftTree, cache: BatchCache) -> Tensor:
+        """Logits [B, R, V] of one pass over the same tree in each of a batch's B sequences; nothing of it is kept.
+
+        To measure what batches cost: only the "naive" backend attends for several sequences at once.
+        """
+        cache.reserve(len(tree))
+        mask = self._make_mask(tree.tree_mask, cache.length) if len(tree) > 1 else None
+        hidden = self._states(tree.tokens.expand(cache.num_sequences, -1), tree.positions(cache.length), mask, cache)
+        with torch.inference_mode():
+            logits: Tensor = self.head(hidden)
+        return logits
+
     def _pass(self, tokens: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
         """Hidden states [R, H] of R rows, after the final norm."""
         self.cache.reserve(len(tokens))
         self._mask = mask
+        return self._states(tokens[None], positions, mask, self.cache)[0]
+
+    def _states(self, tokens: Tensor, positions: Tensor, mask: Tensor | None, cache: TreeCache) -> Tensor:
+        """Hidden states [B, R, H] of tokens [B, R], all sequences at the same positions [R] and with the same mask."""
         with torch.inference_mode():
             output = self._decoder(
-                input_ids=tokens[None].to(self.device),
+                input_ids=tokens.to(self.device),
                 position_ids=positions[None].to(self.device),
                 attention_mask=None if mask is None else mask[None, None].to(self.device),
-                cache=self.cache,
+                cache=cache,
                 use_cache=True,
-                **{LAYOUT: self.cache.layout},
+                **{LAYOUT: cache.layout},
             )
-            hidden: Tensor = output.last_hidden_state[0]
+            hidden: Tensor = output.last_hidden_state
         return hidden
 
     def _check_head(self, model: Any) -> None:

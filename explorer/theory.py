@@ -1,6 +1,8 @@
-"""What a pass must cost at least, by the roofline: pure functions beside which measured times can be put.
+"""Formulas beside which measured numbers can be put: what a pass must cost, what drafts should gain, what they hold.
 
-Source: Williams et al., "Roofline: an insightful visual performance model" (CACM 2009). Standard library only.
+Sources: Williams et al., "Roofline: an insightful visual performance model" (CACM 2009), for passes; Leviathan et al.,
+"Fast inference from transformers via speculative decoding" (arXiv 2211.17192), for tokens and speedup. Standard library
+only.
 """
 
 from __future__ import annotations
@@ -71,3 +73,23 @@ def free_rows(shape: ModelShape, prefix_len: int, peaks: Peaks, most: int = 1024
             break
         rows += 1
     return rows
+
+
+def expected_tokens(alpha: float, depth: int) -> float:
+    """Tokens that a step emits on average with a drafted chain of ``depth``, the target's own token included.
+
+    (1 - alpha^(depth + 1)) / (1 - alpha): Leviathan et al., equation 1. alpha: the chance that a drafted token is
+    accepted after an accepted one, the same at every depth and independent of all others. ValueError outside 0 to 1.
+    """
+    if not 0 <= alpha <= 1:
+        raise ValueError(f"alpha is a probability, not {alpha}")
+    return float(depth + 1) if alpha == 1 else (1 - alpha ** (depth + 1)) / (1 - alpha)
+
+
+def expected_speedup(tau: float, draft_ms: float, pass_ms: float) -> float:
+    """Speed against plain decoding: tau / (1 + c_draft / c_target), c_draft being all drafting of a step.
+
+    After Leviathan et al., theorem 3.8. pass_ms: a pass of the target over one row; a pass over all drafted rows is
+    taken to cost no more, which holds only where reading the weights takes longest.
+    """
+    return tau / (1 + draft_ms / pass_ms)

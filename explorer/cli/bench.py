@@ -16,8 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from explorer.bench_markdown import to_markdown
 from explorer.bench_report import AUTOREGRESSIVE, GENERATE_ASSISTED, PEERS, build_report
 from explorer.cli import bench_compare
+from explorer.cli.run_options import add_run_arguments
 from explorer.cli.trace import add_placement_arguments, add_sampling_arguments, to_sampling
-from explorer.config import DEFAULT_TARGET, METHOD_NAMES, Sampling, parse_assignments
+from explorer.config import METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import SettingError
 from explorer.measurement import ResultsFile
 from explorer.questions import Question, digest, read_questions, select
@@ -41,16 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--methods", default="autoregressive,medusa,eagle2", metavar="A,B,C", help=f"any of {known}")
     parser.add_argument("--peers", action="store_true", help="transformers' own decoding of the same weights as well")
     add_question_arguments(parser)
-    parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID")
-    parser.add_argument("--drafter", metavar="DIR_OR_ID", help="default: the target preset's own for each method")
-    parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help="default 128")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="for all methods that have it; METHOD.NAME=VALUE",
-    )
+    add_run_arguments(parser)
     add_sampling_arguments(parser)
     add_placement_arguments(parser)
     parser.add_argument("--adaptive", action="store_true", help="methods that can rest do so while drafts cost time")

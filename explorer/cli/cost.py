@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
+from explorer.cli.run_options import add_model_arguments
 from explorer.codec import encode
-from explorer.config import BACKENDS, DEFAULT_TARGET, DTYPES, METHOD_NAMES
+from explorer.config import BACKENDS, DTYPES, METHOD_NAMES
 from explorer.cost_words import cost_sentence, floor_sentence, verdict_sentence
 from explorer.errors import SettingError
 from explorer.prediction import TOTAL_TOKENS, CostReport, DeviceCost, Prediction
@@ -33,8 +34,7 @@ T = TypeVar("T")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which target and drafters, where."""
     parser.add_argument("--methods", default=",".join(METHODS), metavar="A,B", help="default: medusa,eagle2")
-    parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID", help="preset, directory or hub id")
-    parser.add_argument("--drafter", metavar="DIR_OR_ID", help="for all methods; default: the target preset's own")
+    add_model_arguments(parser, "for all methods; default: the target preset's own")
     parser.add_argument("--dtype", default="auto", choices=DTYPES)
     parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu, cuda, ...")
     parser.add_argument("--backend", default="auto", choices=BACKENDS)

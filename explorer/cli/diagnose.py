@@ -18,10 +18,11 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from explorer.cli.bench import add_question_arguments, choose_questions, prompt_bar, samplings_of, settings_of
+from explorer.cli.run_options import add_run_arguments
 from explorer.cli.show import plain, sentence
 from explorer.cli.trace import add_placement_arguments, add_sampling_arguments, check_place, to_sampling
 from explorer.codec import encode
-from explorer.config import DEFAULT_TARGET, METHOD_NAMES, parse_assignments
+from explorer.config import METHOD_NAMES, parse_assignments
 from explorer.diagnose import Diagnosis, Subject, diagnose
 from explorer.diagnose_markdown import to_markdown
 from explorer.diagnose_words import method_tables, overview, ranking, verdict_lines
@@ -46,16 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prompt", metavar="TEXT", help="what the user says")
     add_question_arguments(parser)
     parser.add_argument("--system", metavar="TEXT", help="system prompt")
-    parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID", help="preset, directory or hub id")
-    parser.add_argument("--drafter", metavar="DIR_OR_ID", help="default: the target preset's own for each method")
-    parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help="default 128")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="for all methods that have it; METHOD.NAME=VALUE",
-    )
+    add_run_arguments(parser)
     add_sampling_arguments(parser)
     add_placement_arguments(parser)
     parser.add_argument("--no-baseline", action="store_true", help="leave plain decoding out: no break-even is known")

@@ -12,11 +12,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from explorer.cli.run_options import SETTING_OF_ONE, add_run_arguments
 from explorer.config import (
     ACCEPTANCES,
     BACKENDS,
     CACHES,
-    DEFAULT_TARGET,
     DTYPES,
     METHOD_NAMES,
     Sampling,
@@ -40,13 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prompt.add_argument("--messages", metavar="FILE", type=Path, help='JSON list of {"role", "content"} objects')
     prompt.add_argument("--prompt-ids", metavar="1,2,3", help="token ids, read as they are")
     parser.add_argument("--system", metavar="TEXT", help="system prompt")
-    parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID", help="preset, directory or hub id")
-    parser.add_argument("--drafter", metavar="DIR_OR_ID", help="default: the target preset's own")
-    parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help="default 128")
+    add_run_arguments(parser, "default: the target preset's own", SETTING_OF_ONE)
     add_sampling_arguments(parser)
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method, or preset=NAME"
-    )
     add_placement_arguments(parser)
     parser.add_argument("--no-chat-template", action="store_true", help="feed the prompt as it is")
     parser.add_argument("--ignore-stop", action="store_true", help="go on after stop tokens")

@@ -43,8 +43,10 @@ class FusedAttention(nn.Module):
         cache: Any = None,
         **options: Any,
     ) -> tuple[Tensor, None]:
-        num_rows = hidden_states.shape[1]
-        heads = self.qkv(hidden_states).view(1, num_rows, -1, self._head_dim).transpose(1, 2)  # [1, q + k + v, R, D]
+        batch, num_rows = hidden_states.shape[:2]  # one sequence, but where costs of a batch are measured
+        heads = (
+            self.qkv(hidden_states).view(batch, num_rows, -1, self._head_dim).transpose(1, 2)
+        )  # [B, q + k + v, R, D]
         num_rotated = self._num_heads + self._num_kv_heads
         rotated = _rotate(heads[:, :num_rotated], *position_embeddings)
         query, key, value = rotated[:, : self._num_heads], rotated[:, self._num_heads :], heads[:, num_rotated:]
@@ -52,7 +54,7 @@ class FusedAttention(nn.Module):
             key, value = cache.update(key, value, self._layer_idx)
         mask = None if attention_mask is None else attention_mask[0, 0]
         attended = self._attend(query, key, value, mask, self._scale, options.get(LAYOUT, IN_ORDER))
-        return self.output(attended.transpose(1, 2).reshape(1, num_rows, -1)), None
+        return self.output(attended.transpose(1, 2).reshape(batch, num_rows, -1)), None
 
 
 class FusedMlp(nn.Module):
@@ -118,7 +120,7 @@ def _fused(module: Any, attend: Callable[..., Tensor]) -> nn.Module:
 
 
 def _rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary positions: heads [1, h, R, D], cos and sin [1, R, D], halves paired as transformers pairs them."""
+    """Rotary positions: heads [B, h, R, D], cos and sin [1, R, D], halves paired as transformers pairs them."""
     first, second = heads.chunk(2, dim=-1)
     return heads * cos[:, None] + torch.cat([-second, first], dim=-1) * sin[:, None]
 

@@ -22,12 +22,31 @@ class PackedLinear(nn.Module):
         self.in_features = linear.in_features
         self.out_features = linear.out_features
         self._bias = None if linear.bias is None else linear.bias.detach()
-        self._packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), _HINT_ROWS)
+        self._packed = pack_weight(linear.weight.detach())
+
+    @property
+    def packed(self) -> Tensor:
+        """The weight as it is kept; give it back through the setter to restore it bit by bit."""
+        return self._packed
+
+    @packed.setter
+    def packed(self, packed: Tensor) -> None:
+        self._packed = packed
+
+    def unpacked(self) -> Tensor:
+        """The weight [out, in] in the usual layout, a copy."""
+        return self._packed.to_dense()
 
     def forward(self, inputs: Tensor) -> Tensor:
         rows = inputs.reshape(-1, self.in_features)
         output: Tensor = torch.ops.mkldnn._linear_pointwise(rows, self._packed, self._bias, "none", [], "")
         return output.view(*inputs.shape[:-1], self.out_features)
+
+
+def pack_weight(weight: Tensor) -> Tensor:
+    """A float32 weight [out, in] in oneDNN's own layout."""
+    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, _HINT_ROWS)
+    return packed
 
 
 def pack(linear: nn.Linear) -> nn.Module:

@@ -1,4 +1,4 @@
-"""The app: one page over one runner, with the launch settings that keep it offline, private and quiet."""
+"""The app: its pages over one runner, with the launch settings that keep it offline, private and quiet."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from explorer.ui.controls import method_forms
 from explorer.ui.options import AppOptions
 from explorer.ui.pages.diagnose import add_diagnose_page
 from explorer.ui.pages.explore import TITLE, build_explore_page
+from explorer.ui.pages.laboratory import add_laboratory_page
 from explorer.ui.store import Library, TraceStore
 from explorer.ui.viewer_component import COMPARABLE, answer_insight, answer_view
 
@@ -94,6 +95,7 @@ def build_app(
         build_explore_page(context)
         build_api(context)
     add_diagnose_page(demo, context)
+    add_laboratory_page(demo, options.laboratory_dir)
     demo.queue(max_size=options.max_waiting, default_concurrency_limit=4, api_open=False)
     return demo, launch_settings(options)
 

@@ -37,6 +37,7 @@ class AppOptions:
     is_shared: bool = False
     device_type: str = "cpu"
     traces_dir: Path = field(default_factory=lambda: repo_path("assets", "traces"))
+    laboratory_dir: Path = field(default_factory=lambda: repo_path("assets", "laboratory"))
     max_new_tokens: int = 512
     max_prompt_chars: int = 20_000
     max_prompt_tokens: int | None = None  # None: what the target reads

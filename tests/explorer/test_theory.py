@@ -8,6 +8,8 @@ from explorer.theory import (
     ModelShape,
     PassWork,
     Peaks,
+    expected_speedup,
+    expected_tokens,
     floor_ms,
     free_rows,
     kv_bytes,
@@ -39,3 +41,18 @@ def test_free_rows_end_where_the_floor_begins_to_rise() -> None:
     assert floors[3] - floors[2] > 2 * (floors[1] - floors[0]) / max(1, rows - 1)
     assert free_rows(SHAPE, 0, Peaks(1e9, 1e18), most=32) == 32
     assert free_rows(SHAPE, 0, Peaks(1e18, 1e9)) == 1
+
+
+@pytest.mark.parametrize(("alpha", "depth"), [(0.0, 3), (0.5, 1), (0.7, 4), (1.0, 5)])
+def test_expected_tokens_is_the_sum_over_accepted_lengths(alpha: float, depth: int) -> None:
+    assert expected_tokens(alpha, depth) == pytest.approx(sum(alpha**k for k in range(depth + 1)))
+
+
+def test_expected_tokens_refuses_what_is_no_probability() -> None:
+    with pytest.raises(ValueError, match="probability"):
+        expected_tokens(1.1, 3)
+
+
+def test_expected_speedup_pays_for_drafts_alone() -> None:
+    assert expected_speedup(3.0, draft_ms=0.0, pass_ms=10.0) == 3.0
+    assert expected_speedup(3.0, draft_ms=20.0, pass_ms=10.0) == pytest.approx(1.0)

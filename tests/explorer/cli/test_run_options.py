@@ -1,0 +1,23 @@
+"""The commands that decode share the options of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from explorer.__main__ import build_parser
+
+COMMANDS = {
+    "trace": ["--method", "eagle2", "--prompt", "x", "--out", "t.json"],
+    "bench": [],
+    "diagnose": [],
+    "lab": ["tree"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_options_mean_the_same_everywhere(command: str) -> None:
+    words = ["--target", "t", "--drafter", "d", "--max-new-tokens", "5", "--set", "a=1", "--set", "b=2"]
+    args = build_parser().parse_args([command, *COMMANDS[command], *words])
+    assert (args.target, args.drafter, args.max_new_tokens, args.set) == ("t", "d", 5, ["a=1", "b=2"])
+    plain = build_parser().parse_args([command, *COMMANDS[command]])
+    assert (plain.target, plain.drafter, plain.set) == ("smollm2", None, [])
