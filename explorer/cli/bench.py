@@ -167,6 +167,7 @@ def _request(args: argparse.Namespace, method: str, sampling: Sampling) -> RunRe
         device=args.device,
         backend=args.backend,
         cache=args.cache,
+        numerics=args.numerics,
     )
 
 
@@ -215,6 +216,7 @@ def _head(args: argparse.Namespace, methods: list[str], question_ids: list[str])
         "device": args.device,
         "backend": args.backend,
         "cache": args.cache,
+        "numerics": args.numerics,
     }
 
 
