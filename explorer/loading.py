@@ -7,13 +7,14 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from explorer.bitwise import BitwiseTarget
 from explorer.checkpoints import smollm2
 from explorer.checkpoints.draft_model import load_draft_model
 from explorer.checkpoints.drafter import LoadedDrafter
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import load_target
-from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES
+from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, NUMERICS
 from explorer.drafter_check import Reading, find_doubt, read_text
 from explorer.errors import DeviceError, SettingError
 from explorer.methods.base import Method
@@ -85,17 +86,20 @@ class ModelStore:
         """Statuses while loading, then returns the models; raises ExplorerError subclasses for what is not usable."""
         preset = self.preset(request)
         source = preset.source
-        key = (source, request.device, request.dtype, request.backend)
+        key = (source, request.device, request.dtype, request.backend, request.numerics)
         if key not in self._models:
             if source == DEFAULT_TARGET and not smollm2.is_fetched():
                 yield from self.default_target.wait()
             yield Status("loading the target")
             while len(self._models) >= MAX_TARGETS:
                 self._models.popitem(last=False)
-            loaded = load_target(source, device=request.device, dtype=request.dtype, backend=request.backend)
+            is_bitwise = request.numerics == "bitwise"
+            backend = "naive" if is_bitwise else request.backend
+            loaded = load_target(source, device=request.device, dtype=request.dtype, backend=backend)
             if preset.chat_template and not loaded.tokenizer.chat_template:
                 loaded.tokenizer.chat_template = preset.chat_template
-            target = Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
+            kind = BitwiseTarget if is_bitwise else Target
+            target = kind(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
             self._models[key] = LoadedModels(target, Labeler(loaded.tokenizer))
         self._models.move_to_end(key)
         return self._models[key]
@@ -109,11 +113,13 @@ def method_class(request: RunRequest) -> type[Method]:
 
 
 def check_placement(request: RunRequest) -> None:
-    """Refuse words for dtype, backend and cache that no machine knows."""
-    for name, known in (("dtype", DTYPES), ("backend", BACKENDS), ("cache", CACHES)):
+    """Refuse words for dtype, backend, cache and numerics that no machine knows, and what cannot go together."""
+    for name, known in (("dtype", DTYPES), ("backend", BACKENDS), ("cache", CACHES), ("numerics", NUMERICS)):
         value = getattr(request, name)
         if value not in known:
             raise DeviceError(f"unknown {name} {value!r}: choose {', '.join(known)}")
+    if request.numerics == "bitwise" and request.backend == "triton":
+        raise DeviceError("bitwise numerics attend row by row, which the triton backend does not: choose naive")
 
 
 def drafter_source(request: RunRequest, preset: TargetPreset) -> str | None:

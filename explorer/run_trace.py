@@ -96,4 +96,5 @@ def _target_record(run: Run) -> TargetRecord:
         num_parameters=target.num_parameters,
         backend=target.backend,
         cache=run.options.cache,
+        numerics=target.numerics,
     )

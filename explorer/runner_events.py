@@ -43,6 +43,7 @@ class RunRequest:
     device: str = "auto"
     backend: str = "auto"
     cache: str = "rows"
+    numerics: str = "fast"
     max_prompt_tokens: int | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
@@ -46,7 +46,10 @@ class Target:
     token that ends an answer. backend: what attention and cache run on, "naive" or "triton". The model is taken over:
     on a CPU its linear layers are replaced by packed ones. ``head`` is the LM head to call, ``lm_head`` the layer that
     holds its weight; a model that shares another's weight is given that one's ``head`` too: it is laid out once.
+    numerics: "fast" here; explorer.bitwise has the other kind.
     """
+
+    numerics = "fast"
 
     def __init__(
         self,
@@ -82,8 +85,7 @@ class Target:
         self._decoder = model.get_decoder()
         self._check_head(model)
         if is_packable(self.lm_head):
-            attend = pick("tree_attention", backend, self.device)
-            fuse(self._decoder, attend, partial(probe_decoder, self._decoder))
+            fuse(self._decoder, self._attention(), partial(probe_decoder, self._decoder))
             pack_linears(self._decoder)
         self.head = pack(self.lm_head) if head is None else head
         self.start(0)
@@ -135,8 +137,7 @@ class Target:
         positions = torch.arange(self.length, self.length + len(tokens))
         hidden = self._pass(tokens, positions, None)
         self.cache.commit(range(len(tokens)))
-        with torch.inference_mode():
-            return TargetOutput(self.head(hidden[-1:]), hidden, {})
+        return TargetOutput(self._logits(hidden[-1:]), hidden, {})
 
     def forward(self, tree: DraftTree) -> TargetOutput:
         """One pass over all rows of a tree; its keys and values wait behind the committed ones for ``commit``."""
@@ -144,8 +145,7 @@ class Target:
         if len(tree) > 1:  # a single row sees everything, as in plain decoding
             mask = self._make_mask(tree.tree_mask, self.length)
         hidden = self._pass(tree.tokens, tree.positions(self.length), mask)
-        with torch.inference_mode():
-            return TargetOutput(self.head(hidden), hidden, {})
+        return TargetOutput(self._logits(hidden), hidden, {})
 
     def commit(self, rows: Sequence[int]) -> None:
         """Keep these rows of the last tree pass (a path from the root, ascending) and drop the rest."""
@@ -183,9 +183,7 @@ class Target:
         cache.reserve(len(tree))
         mask = self._make_mask(tree.tree_mask, cache.length) if len(tree) > 1 else None
         hidden = self._states(tree.tokens.expand(cache.num_sequences, -1), tree.positions(cache.length), mask, cache)
-        with torch.inference_mode():
-            logits: Tensor = self.head(hidden)
-        return logits
+        return self._logits(hidden)
 
     def _pass(self, tokens: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
         """Hidden states [R, H] of R rows, after the final norm."""
@@ -206,6 +204,16 @@ class Target:
             )
             hidden: Tensor = output.last_hidden_state
         return hidden
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        """[..., V] after hidden states [..., H]."""
+        with torch.inference_mode():
+            logits: Tensor = self.head(hidden)
+        return logits
+
+    def _attention(self) -> Callable[..., Tensor]:
+        """What attends in the modules that are replaced by fused ones."""
+        return pick("tree_attention", self.backend, self.device)
 
     def _check_head(self, model: Any) -> None:
         """Refuse models that do more than ``lm_head(norm(x))``: drafting and verification rest on that."""

@@ -174,6 +174,7 @@ def _request(args: argparse.Namespace, method: str, sampling: Sampling, is_adapt
         device=args.device,
         backend=args.backend,
         cache=args.cache,
+        numerics=args.numerics,
     )
 
 
@@ -222,6 +223,7 @@ def _head(args: argparse.Namespace, methods: list[str], question_ids: list[str])
         "device": args.device,
         "backend": args.backend,
         "cache": args.cache,
+        "numerics": args.numerics,
     }
 
 

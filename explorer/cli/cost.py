@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from explorer.cli.run_options import add_model_arguments
+from explorer.cli.trace import add_numerics_argument
 from explorer.codec import encode
 from explorer.config import BACKENDS, DTYPES, METHOD_NAMES
 from explorer.cost_words import cost_sentence, floor_sentence, verdict_sentence
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", default="auto", choices=DTYPES)
     parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu, cuda, ...")
     parser.add_argument("--backend", default="auto", choices=BACKENDS)
+    add_numerics_argument(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the figures as JSON")
 
 
@@ -53,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         dtype=args.dtype,
         device=args.device,
         backend=args.backend,
+        numerics=args.numerics,
     )
     from explorer.runner import Runner
 

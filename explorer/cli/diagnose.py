@@ -149,6 +149,7 @@ def _requests(args: argparse.Namespace) -> list[RunRequest]:
             device=args.device,
             backend=args.backend,
             cache=args.cache,
+            numerics=args.numerics,
         )
         for method, sampling in samplings_of(methods, to_sampling(args)).items()
     ]

@@ -114,6 +114,7 @@ def _requests(args: argparse.Namespace) -> list[RunRequest]:
             device=args.device,
             backend=args.backend,
             cache=args.cache,
+            numerics=args.numerics,
         )
         for method in methods
     ]

@@ -19,6 +19,7 @@ from explorer.config import (
     CACHES,
     DTYPES,
     METHOD_NAMES,
+    NUMERICS,
     Sampling,
     parse_assignments,
 )
@@ -57,6 +58,14 @@ def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", default="auto", choices=BACKENDS, help="of attention; triton needs an NVIDIA GPU")
     parser.add_argument(
         "--cache", default="rows", choices=CACHES, help="a commit moves the accepted rows, or takes over their slots"
+    )
+    add_numerics_argument(parser)
+
+
+def add_numerics_argument(parser: argparse.ArgumentParser) -> None:
+    """Whether a row of a verify pass may round differently in company."""
+    parser.add_argument(
+        "--numerics", default="fast", choices=NUMERICS, help="bitwise: every row as if it were alone; exact, slower"
     )
 
 
@@ -117,6 +126,7 @@ def to_request(args: argparse.Namespace) -> RunRequest:
         device=args.device,
         backend=args.backend,
         cache=args.cache,
+        numerics=args.numerics,
     )
 
 

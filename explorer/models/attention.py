@@ -23,11 +23,16 @@ def register_tree_attention(backend: str, device: torch.device | None = None, he
     explicit choice is not available there, or not for heads of this size.
     """
     backend = resolve(backend, device, head_dim)
-    if backend not in _NAMES:
-        name = f"tree_attention_{backend}"
-        AttentionInterface.register(name, _adapter(pick("tree_attention", backend, device)))
-        _NAMES[backend] = name
-    return _NAMES[backend]
+    return register_attention(backend, pick("tree_attention", backend, device))
+
+
+def register_attention(word: str, kernel: Callable[..., Tensor]) -> str:
+    """Register a kernel with the signature of kernels/tree_attention once; returns its ``attn_implementation``."""
+    if word not in _NAMES:
+        name = f"tree_attention_{word}"
+        AttentionInterface.register(name, _adapter(kernel))
+        _NAMES[word] = name
+    return _NAMES[word]
 
 
 def _adapter(kernel: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, None]]:

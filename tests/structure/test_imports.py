@@ -71,6 +71,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.models": 2,
     "explorer.checkpoints": 2,
     "explorer.target": 3,
+    "explorer.bitwise": 3,
     "explorer.methods": 4,
     "explorer.engine": 5,
     "explorer.record": 5,
