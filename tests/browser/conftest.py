@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from explorer.trace import Trace
 from tests.browser.harness import OpenViewer, ViewerServer
@@ -33,7 +33,10 @@ def browser(chromium_path: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """``open_page(url, width, height, **context)``; console errors and foreign requests fail the test at its end."""
+    """``open_page(url, width, height, expected_error, **context)``: a page that is watched.
+
+    Foreign requests fail the test at its end, and console errors that do not contain ``expected_error``.
+    """
     problems: list[str] = []
     contexts = []
 
@@ -41,13 +44,19 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         if urlsplit(url).scheme not in LOCAL_SCHEMES and urlsplit(url).hostname not in ("127.0.0.1", "localhost"):
             problems.append(f"request to {url}")
 
-    def open_one(url: str, width: int = 1280, height: int = 720, **options: object) -> Page:
+    def watch_console(line: ConsoleMessage, expected: str | None) -> None:
+        if line.type == "error" and not (expected and expected in line.text):
+            problems.append(line.text)
+
+    def open_one(
+        url: str, width: int = 1280, height: int = 720, expected_error: str | None = None, **options: object
+    ) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(60_000)  # a busy machine is slow, not wrong
         page.on("pageerror", lambda error: problems.append(f"page error: {error}"))
-        page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
+        page.on("console", lambda line: watch_console(line, expected_error))
         page.on("request", lambda request: watch_request(request.url))
         page.goto(url)
         return page

@@ -75,7 +75,7 @@ def test_own_prompts_are_ranked_as_text_and_can_be_stopped(server: AppServer, op
 def test_a_full_queue_is_said_in_the_status_line(
     server: AppServer, open_page: Callable[..., Page], path: str, button: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = open_page(f"{server.url}{path}")
+    page = open_page(f"{server.url}{path}", expected_error="503")  # how Gradio says that its queue is full
     expect(page.locator("#report h2" if path else ".dtx-tree .dtx-node").first).to_be_visible()
     page.locator("#prompts textarea" if path else "#prompt textarea").fill("Say hello.")
     monkeypatch.setattr(server.queue, "max_size", 0)

@@ -24,10 +24,10 @@ LIGHT, DARK = "rgb(255, 255, 255)", "rgb(20, 23, 28)"
 
 @pytest.fixture
 def replay(browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    """The page of TRACE, exported at step 2, in a dark offline Chromium; any message or second request fails."""
+    """The page of TRACE, exported at step 3, in a dark offline Chromium; any message or second request fails."""
     write_trace(TRACE, tmp_path / "t.json")
     file = tmp_path / "replay.html"
-    line = ["export", str(tmp_path / "t.json"), "--to", "html", "--out", str(file), "--step", "2"]
+    line = ["export", str(tmp_path / "t.json"), "--to", "html", "--out", str(file), "--step", "3"]
     assert command_line.main(line) == 0
     messages: list[str] = []
     requests: list[str] = []

@@ -66,7 +66,7 @@ def test_the_race_button_runs_each_and_ends_in_the_race(server: AppServer, open_
     before = len(server.runner.requests)
     page.locator("#prompt textarea").fill("Race on this")
     page.get_by_text("Race with", exact=True).click()
-    page.locator("#rivals").get_by_label("EAGLE-1").uncheck()
+    page.locator("#rivals").get_by_label("Draft model").uncheck()
     page.locator("#race").click()
     expect(page.locator("#race")).to_be_disabled()
     expect(page.locator(".status-text")).to_have_text(re.compile("^Race, 1 of 2: "))

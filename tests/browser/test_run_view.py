@@ -112,6 +112,8 @@ def test_a_growing_run_is_counted_anew(open_viewer: OpenViewer) -> None:
     expect(page.locator(".dtx-run")).to_contain_text("No step")
     server.num_steps, server.is_done = 9, True
     page.evaluate("changed()")
-    page.wait_for_selector("[data-ending]")
-    counted = page.locator("[data-ending] > b").all_text_contents()
-    assert sum(map(int, counted)) == trace.stats.num_steps
+    page.wait_for_function("window.viewer.store.steps.length === 9")
+    counted = (
+        '[...document.querySelectorAll("[data-ending] > b")].reduce((sum, each) => sum + Number(each.textContent), 0)'
+    )
+    page.wait_for_function(f"{counted} === {trace.stats.num_steps}")

@@ -10,7 +10,8 @@ import pytest
 from tests.structure.source import ROOT, tracked_files
 
 MEGABYTE = 10**6
-MAX_REPOSITORY, MAX_FILE = 30 * MEGABYTE, 9 * MEGABYTE
+# A drafter is a file of at most 9 MB, and the default target has three: heads, a layer, a draft model.
+MAX_REPOSITORY, MAX_FILE, MAX_DRAFTERS = 36 * MEGABYTE, 9 * MEGABYTE, 24 * MEGABYTE
 TOP_LEVEL = {
     "LICENSE", "README.md", "app.py", "assets", "explorer", "kernels", "requirements.txt", "tests",
 }  # fmt: skip
@@ -56,7 +57,7 @@ def test_no_file_is_large(tracked: list[Path]) -> None:
 
 def test_drafters_stay_under_their_budget() -> None:
     sizes = [path.stat().st_size for path in ROOT.glob("assets/drafters/**/*") if path.is_file()]
-    assert sum(sizes) <= 20 * MEGABYTE
+    assert sum(sizes) <= MAX_DRAFTERS
 
 
 def test_the_top_level_is_fixed(tracked: list[Path]) -> None:

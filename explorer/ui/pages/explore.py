@@ -22,7 +22,7 @@ from explorer.ui.viewer_component import read_handle, recorded_handle, trace_vie
 
 TITLE = "Draft Tree Explorer"
 FIRST_PAGE = "Explore"  # its name in the row of pages
-INTRO = "A small drafter guesses a tree of tokens; the large target checks all of it in one pass."
+INTRO = "A drafter guesses a tree; one pass of the target checks it."
 WELCOME = "No recorded runs are here yet. Type a prompt and press Run."
 COSTS_HINT = (
     "How much more a pass over a whole tree costs than a pass over one token decides whether speculation pays. "

@@ -10,6 +10,7 @@ from explorer.errors import SettingError
 from explorer.lab_records import EXPERIMENTS, read_record, write_record
 from explorer.laboratory.run import RUNS, available, run_experiment
 from explorer.runner_events import RunRequest, drain
+from tests.support.goldens import FOLDER
 from tests.support.lab import golden_requests
 
 
@@ -29,7 +30,7 @@ def test_a_record_says_what_was_measured_and_where(tmp_path: Path) -> None:
 def test_what_cannot_be_run_is_a_message() -> None:
     with pytest.raises(SettingError, match="allowed: temperature, tree"):
         drain(run_experiment("magic", golden_requests("eagle2"), ["x"]))
-    nothing = [RunRequest("draft_model")]
+    nothing = [RunRequest("draft_model", target=str(FOLDER / "base_a"))]
     with pytest.raises(SettingError, match="no drafter for draft_model"):
         available(nothing)
     assert available([*nothing, RunRequest("medusa")]) == [RunRequest("medusa")]
