@@ -94,7 +94,8 @@ def recording_text(context: Context, recording: Recording) -> str:
     """Where a recorded trace comes from, in one sentence."""
     label = method_label(context, recording.method)
     prompt = recording.prompt if len(recording.prompt) <= MAX_QUOTE else f"{recording.prompt[:MAX_QUOTE]} …"
-    return f"Recorded run: “{prompt}” {label} on {recording.target}, {recording.device}, {recording.date}."
+    device = recording.device.replace("(R)", "").replace("(TM)", "")  # so that the sentence fits a line
+    return f"Recorded run: “{prompt}” {label} on {recording.target}, {device}, {recording.date}."
 
 
 def step_index(number: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,6 +35,11 @@ def test_the_query_restores_a_recording_and_its_step(context: Context) -> None:
     assert shown(screen) == {"id": "medusa-chat", "recorded": True, "step": 2}
     assert screen.picker["value"] == "medusa-chat"
     assert "Medusa" in said(screen)["text"]
+
+
+def test_a_processors_marks_are_left_out(context: Context) -> None:
+    recording = replace(next(iter(context.store.library)), device="Intel(R) Xeon(R) Processor (cpu)")
+    assert ", Intel Xeon Processor (cpu), " in opening.recording_text(context, recording)
 
 
 @pytest.mark.parametrize("step", ["", "-1", "0", "x", "9" * 30, "²"])
