@@ -11,6 +11,7 @@ from explorer.calibration import calibrations
 from explorer.counterfactual import budget_curves
 from explorer.insight import percent
 from explorer.misses import misses
+from explorer.plain_steps import is_rest
 from explorer.race import speed_sentence
 from explorer.trace import Trace
 from tests.browser.harness import OpenViewer
@@ -116,4 +117,5 @@ def test_a_growing_run_is_counted_anew(open_viewer: OpenViewer) -> None:
     counted = (
         '[...document.querySelectorAll("[data-ending] > b")].reduce((sum, each) => sum + Number(each.textContent), 0)'
     )
-    page.wait_for_function(f"{counted} === {trace.stats.num_steps}")
+    drafting = sum(not step.is_cut and not is_rest(step) for step in trace.steps)  # rests are told apart
+    page.wait_for_function(f"{counted} === {drafting}")

@@ -12,10 +12,12 @@ from tests.support.words import HOSTILE
 
 
 def test_verdict_ranking_and_tables_are_there() -> None:
-    text = to_markdown(diagnose([Subject(recorded("eagle2-code"), "a.json")]))
+    found = diagnose([Subject(recorded("eagle2-code"), "a.json")])
+    text = to_markdown(found)
     for part in ("## EAGLE-2: what would help", "1. Retrain", "## Prompts", "## Text", "### By kind of token"):
         assert part in text
-    assert "a.json, step 13" in text
+    assert found.prompts[0].worst_step is not None
+    assert f"a.json, step {found.prompts[0].worst_step + 1}" in text
 
 
 def test_hostile_text_stays_text() -> None:

@@ -33,4 +33,4 @@ def test_what_cannot_be_run_is_a_message() -> None:
     nothing = [RunRequest("draft_model", target=str(FOLDER / "base_a"))]
     with pytest.raises(SettingError, match="no drafter for draft_model"):
         available(nothing)
-    assert available([*nothing, RunRequest("medusa")]) == [RunRequest("medusa")]
+    assert available([*nothing, *golden_requests("eagle2")]) == golden_requests("eagle2")

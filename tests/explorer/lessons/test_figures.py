@@ -80,12 +80,11 @@ def test_every_figure_is_text_or_absent() -> None:
 # What the lessons say in words about the recordings must be so in the recordings.
 
 
-def test_eagle_hits_more_often_than_medusa_at_both_places() -> None:
-    for place in (0, 1):
-        medusa, eagle = (recorded(name).stats.acceptance_by_depth[place] for name in ("medusa-code", "eagle2-code"))
-        assert medusa is not None
-        assert eagle is not None
-        assert medusa < eagle
+def test_eagle_and_medusa_are_close_at_the_first_place_and_far_apart_at_the_second() -> None:
+    medusa, eagle = (recorded(name).stats.acceptance_by_depth for name in ("medusa-code", "eagle2-code"))
+    assert medusa[0] == pytest.approx(eagle[0], abs=0.1)
+    assert medusa[1] is not None and eagle[1] is not None
+    assert eagle[1] > 2 * medusa[1]
 
 
 def test_more_rows_accept_more_at_a_lower_rate_and_cost_more() -> None:
