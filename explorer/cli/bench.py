@@ -16,8 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from explorer.bench_markdown import to_markdown
 from explorer.bench_report import AUTOREGRESSIVE, GENERATE_ASSISTED, PEERS, build_report
 from explorer.cli import bench_compare
-from explorer.cli.run_options import add_run_arguments
-from explorer.cli.trace import add_placement_arguments, add_sampling_arguments, to_sampling
+from explorer.cli.run_options import add_placement_arguments, add_run_arguments, placement
+from explorer.cli.trace import add_sampling_arguments, to_sampling
 from explorer.config import METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import SettingError
 from explorer.measurement import ResultsFile
@@ -170,11 +170,7 @@ def _request(args: argparse.Namespace, method: str, sampling: Sampling, is_adapt
         drafter=args.drafter if method != AUTOREGRESSIVE else None,
         baseline=False,
         is_adaptive=is_adaptive,
-        dtype=args.dtype,
-        device=args.device,
-        backend=args.backend,
-        cache=args.cache,
-        numerics=args.numerics,
+        **placement(args),
     )
 
 
@@ -219,11 +215,7 @@ def _head(args: argparse.Namespace, methods: list[str], question_ids: list[str])
         "question_ids": question_ids,
         "max_new_tokens": args.max_new_tokens,
         "set": args.set,
-        "dtype": args.dtype,
-        "device": args.device,
-        "backend": args.backend,
-        "cache": args.cache,
-        "numerics": args.numerics,
+        **placement(args),
     }
 
 

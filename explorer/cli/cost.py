@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from explorer.cli.run_options import add_model_arguments
-from explorer.cli.trace import add_numerics_argument
+from explorer.cli.run_options import add_model_arguments, add_numerics_argument
 from explorer.codec import encode
 from explorer.config import BACKENDS, DTYPES, METHOD_NAMES
 from explorer.cost_words import cost_sentence, floor_sentence, verdict_sentence

@@ -18,9 +18,9 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from explorer.cli.bench import add_question_arguments, choose_questions, prompt_bar, samplings_of, settings_of
-from explorer.cli.run_options import add_run_arguments
+from explorer.cli.run_options import add_placement_arguments, add_run_arguments, placement
 from explorer.cli.show import plain, sentence
-from explorer.cli.trace import add_placement_arguments, add_sampling_arguments, check_place, to_sampling
+from explorer.cli.trace import add_sampling_arguments, check_place, to_sampling
 from explorer.codec import encode
 from explorer.config import METHOD_NAMES, parse_assignments
 from explorer.diagnose import Diagnosis, Subject, diagnose
@@ -145,11 +145,7 @@ def _requests(args: argparse.Namespace) -> list[RunRequest]:
             target=args.target,
             drafter=args.drafter,
             baseline=not args.no_baseline,
-            dtype=args.dtype,
-            device=args.device,
-            backend=args.backend,
-            cache=args.cache,
-            numerics=args.numerics,
+            **placement(args),
         )
         for method, sampling in samplings_of(methods, to_sampling(args)).items()
     ]

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from explorer.cli.bench import settings_of
-from explorer.cli.run_options import add_run_arguments
+from explorer.cli.run_options import add_placement_arguments, add_run_arguments, placement
 from explorer.cli.show import plain
-from explorer.cli.trace import add_placement_arguments, check_place
+from explorer.cli.trace import check_place
 from explorer.config import METHOD_NAMES, parse_assignments, repo_path
 from explorer.errors import SettingError
 from explorer.lab_records import EXPERIMENTS, LabRecord, read_record, records_folder, write_record
@@ -110,11 +110,7 @@ def _requests(args: argparse.Namespace) -> list[RunRequest]:
             target=args.target,
             drafter=args.drafter,
             baseline=False,
-            dtype=args.dtype,
-            device=args.device,
-            backend=args.backend,
-            cache=args.cache,
-            numerics=args.numerics,
+            **placement(args),
         )
         for method in methods
     ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from explorer.config import DEFAULT_TARGET
+from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, NUMERICS
 
 DRAFTER_OF_EACH = "default: the target preset's own for each method"
 SETTING_OF_EACH = "for all methods that have it; METHOD.NAME=VALUE"
@@ -27,3 +28,26 @@ def add_run_arguments(
     add_model_arguments(parser, drafter_help)
     parser.add_argument("--max-new-tokens", type=int, default=num_tokens, metavar="N", help=f"default {num_tokens}")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=setting_help)
+
+
+def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where and on what the target runs."""
+    parser.add_argument("--dtype", default="auto", choices=DTYPES)
+    parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu, cuda, ...")
+    parser.add_argument("--backend", default="auto", choices=BACKENDS, help="of attention; triton needs an NVIDIA GPU")
+    parser.add_argument(
+        "--cache", default="rows", choices=CACHES, help="a commit moves the accepted rows, or takes over their slots"
+    )
+    add_numerics_argument(parser)
+
+
+def add_numerics_argument(parser: argparse.ArgumentParser) -> None:
+    """Whether a row of a verify pass may round differently in company."""
+    parser.add_argument(
+        "--numerics", default="fast", choices=NUMERICS, help="bitwise: every row as if it were alone; exact, slower"
+    )
+
+
+def placement(args: argparse.Namespace) -> dict[str, Any]:
+    """What ``add_placement_arguments`` was given, by the names that RunRequest has for it."""
+    return {name: getattr(args, name) for name in ("dtype", "device", "backend", "cache", "numerics")}

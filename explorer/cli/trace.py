@@ -12,17 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from explorer.cli.run_options import SETTING_OF_ONE, add_run_arguments
-from explorer.config import (
-    ACCEPTANCES,
-    BACKENDS,
-    CACHES,
-    DTYPES,
-    METHOD_NAMES,
-    NUMERICS,
-    Sampling,
-    parse_assignments,
-)
+from explorer.cli.run_options import SETTING_OF_ONE, add_placement_arguments, add_run_arguments, placement
+from explorer.config import ACCEPTANCES, METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import PromptError, SettingError
 from explorer.rules import rule_label, sampling_text
 from explorer.runner_events import BaselineProgress, Event, Finished, Notice, RunRequest, Started, Status, Stepped
@@ -49,24 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--adaptive", action="store_true", help="decode plainly while speculation costs time")
     parser.add_argument("--no-baseline", action="store_true", help="leave the autoregressive lane out")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=".json or .json.gz")
-
-
-def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where and on what the target runs."""
-    parser.add_argument("--dtype", default="auto", choices=DTYPES)
-    parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu, cuda, ...")
-    parser.add_argument("--backend", default="auto", choices=BACKENDS, help="of attention; triton needs an NVIDIA GPU")
-    parser.add_argument(
-        "--cache", default="rows", choices=CACHES, help="a commit moves the accepted rows, or takes over their slots"
-    )
-    add_numerics_argument(parser)
-
-
-def add_numerics_argument(parser: argparse.ArgumentParser) -> None:
-    """Whether a row of a verify pass may round differently in company."""
-    parser.add_argument(
-        "--numerics", default="fast", choices=NUMERICS, help="bitwise: every row as if it were alone; exact, slower"
-    )
 
 
 def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,11 +95,7 @@ def to_request(args: argparse.Namespace) -> RunRequest:
         ignore_stop=args.ignore_stop,
         is_adaptive=args.adaptive,
         use_chat_template=not args.no_chat_template,
-        dtype=args.dtype,
-        device=args.device,
-        backend=args.backend,
-        cache=args.cache,
-        numerics=args.numerics,
+        **placement(args),
     )
 
 

@@ -44,9 +44,8 @@ class FusedAttention(nn.Module):
         **options: Any,
     ) -> tuple[Tensor, None]:
         batch, num_rows = hidden_states.shape[:2]  # one sequence, but where costs of a batch are measured
-        heads = (
-            self.qkv(hidden_states).view(batch, num_rows, -1, self._head_dim).transpose(1, 2)
-        )  # [B, q + k + v, R, D]
+        projected = self.qkv(hidden_states).view(batch, num_rows, -1, self._head_dim)
+        heads = projected.transpose(1, 2)  # [B, q + k + v, R, D]
         num_rotated = self._num_heads + self._num_kv_heads
         rotated = _rotate(heads[:, :num_rotated], *position_embeddings)
         query, key, value = rotated[:, : self._num_heads], rotated[:, self._num_heads :], heads[:, num_rotated:]

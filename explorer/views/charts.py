@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, as in the viewer; greys are readable on white and on Gradio's dark background alike.
 TARGET, DRAFTER, QUIET = "#0072B2", "#E69F00", "#7d8590"
 TEXT, GRID = "#7d8590", "rgba(125,133,144,.25)"
+PLOT_LOOK = {  # of every figure: transparent, so that it suits both schemes
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "font": {"color": TEXT, "size": 12, "family": "system-ui, sans-serif"},
+    "dragmode": False,
+}
 HEIGHT = 280  # Gradio's autosize can come out as 0 without one
 HEADROOM = 1.25  # above the highest bar: room for its value
 
@@ -29,12 +35,9 @@ def summary_figure(trace: Trace) -> go.Figure:
     figure.update_layout(
         height=HEIGHT,
         margin={"l": 44, "r": 8, "t": 32, "b": 44},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": TEXT, "size": 12, "family": "system-ui, sans-serif"},
+        **PLOT_LOOK,
         showlegend=False,
         bargap=0.25,
-        dragmode=False,
     )
     figure.update_annotations(font_size=13)
     figure.update_xaxes(showgrid=False, zeroline=False, fixedrange=True)

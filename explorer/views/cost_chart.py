@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from explorer.prediction import CostReport, DeviceCost, Prediction
-from explorer.views.charts import DRAFTER, GRID, QUIET, TARGET, TEXT
+from explorer.views.charts import DRAFTER, GRID, PLOT_LOOK, QUIET, TARGET
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -27,11 +27,8 @@ def cost_figure(report: CostReport) -> go.Figure:
     figure.update_layout(
         height=HEIGHT,
         margin={"l": 44, "r": 8, "t": 32, "b": 84},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": TEXT, "size": 12, "family": "system-ui, sans-serif"},
+        **PLOT_LOOK,
         legend={"orientation": "h", "x": 1, "xanchor": "right", "y": -0.22},
-        dragmode=False,
     )
     figure.update_annotations(font_size=13)
     figure.update_xaxes(title_text="rows of the pass", gridcolor=GRID, zeroline=False, fixedrange=True)

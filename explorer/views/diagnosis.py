@@ -14,7 +14,7 @@ from explorer.diagnose_words import method_tables, overview, ranking, shown_span
 from explorer.insight import visible
 from explorer.tables import Table
 from explorer.tallies import Tally
-from explorer.views.charts import DRAFTER, GRID, QUIET, TARGET, TEXT
+from explorer.views.charts import DRAFTER, GRID, PLOT_LOOK, QUIET, TARGET
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -167,12 +167,9 @@ def _finish(figure: go.Figure, has_legend: bool) -> None:
     figure.update_layout(
         height=HEIGHT + (40 if has_legend else 0),
         margin={"l": 48, "r": 8, "t": 32, "b": 48},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": TEXT, "size": 12, "family": "system-ui, sans-serif"},
+        **PLOT_LOOK,
         showlegend=has_legend,
         legend={"orientation": "h", "x": 0, "y": -0.28},
-        dragmode=False,
     )
     figure.update_annotations(font_size=13)
     figure.update_xaxes(zeroline=False, fixedrange=True)

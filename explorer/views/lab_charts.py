@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.lab_findings import PLAIN_SWEEP, batch_speedups, needed_tokens, speedup_of
 from explorer.lab_records import LabRecord, Trial
 from explorer.theory import expected_speedup, expected_tokens
-from explorer.views.charts import DRAFTER, GRID, QUIET, TARGET, TEXT
+from explorer.views.charts import DRAFTER, GRID, PLOT_LOOK, QUIET, TARGET
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -30,12 +30,9 @@ def lab_figure(record: LabRecord) -> go.Figure:
     figure.update_layout(
         height=HEIGHT,
         margin={"l": 44, "r": 12, "t": 32, "b": 92},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": TEXT, "size": 12, "family": "system-ui, sans-serif"},
+        **PLOT_LOOK,
         legend={"orientation": "h", "x": 0, "y": -0.26},
         barmode="group",
-        dragmode=False,
     )
     figure.update_annotations(font_size=13)
     figure.update_xaxes(gridcolor=GRID, zeroline=False, fixedrange=True)
