@@ -1,9 +1,9 @@
 """A target whose verify pass gives every row the very bits that a pass over this row alone gives it.
 
 Fast passes round differently with the number of rows, so a near-tie may flip between plain decoding and a tree, often
-in bfloat16. Three things make it exact: products whose rows do not depend on each other (oneDNN's packed float32 and, on
-some processors, its bfloat16 ones from two rows on), never a pass over a single row (it is doubled), and attention row
-by row. Whether the machine's products keep to that is tried when the target is made, on the target itself.
+in bfloat16. Three things make it exact: products whose rows do not depend on each other (oneDNN's packed float32 and,
+on some processors, its bfloat16 ones from two rows on), never a pass over a single row (it is doubled), and attention
+row by row. Whether the machine's products keep to that is tried when the target is made, on the target itself.
 """
 
 from __future__ import annotations
