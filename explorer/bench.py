@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -37,18 +37,18 @@ class Progress:
 
 
 def run_bench(
-    requests: list[RunRequest], questions: list[Question], results: ResultsFile, outside: Sequence[str] = ()
+    requests: Mapping[str, RunRequest], questions: list[Question], results: ResultsFile, outside: Sequence[str] = ()
 ) -> Iterator[Progress]:
-    """Measure every request (one a method) and every lane of PEERS in ``outside`` on every question.
+    """Measure every request, by the name of its lane, and every lane of PEERS in ``outside`` on every question.
 
     The lanes take turns at going first. The requests' prompts are replaced by the questions'. Measurements already in
     ``results`` are not made again. Raises SettingError where a lane from outside lacks its draft model.
     """
     bench = _Bench()
-    bench.check(requests[0], outside)
-    lanes = [*outside, *(request.method for request in requests)]
-    by_method = {request.method: request for request in requests}
-    for request in requests:  # what does not load or resolve is said before anything is measured
+    first = next(iter(requests.values()))
+    bench.check(first, outside)
+    lanes = [*outside, *requests]
+    for request in requests.values():  # what does not load or resolve is said before anything is measured
         bench.prepare(dataclasses.replace(request, prompt=questions[0].text))
     num_all, num_done = len(questions) * len(lanes), 0
     for number, question in enumerate(questions):
@@ -58,8 +58,9 @@ def run_bench(
             if (question.id, lane) in results:
                 yield Progress(num_done, num_all, None)
                 continue
-            request = dataclasses.replace(by_method.get(lane, requests[0]), prompt=question.text)
-            measured = bench.outside(lane, request, question) if lane in outside else bench.decode(request, question)
+            request = dataclasses.replace(requests.get(lane, first), prompt=question.text)
+            measure = bench.outside if lane in outside else bench.decode
+            measured = measure(lane, request, question)
             results.add(measured)
             yield Progress(num_done, num_all, measured, tuple(bench.take_notices()))
 
@@ -85,13 +86,13 @@ class _Bench:
         if GENERATE_ASSISTED in outside and "draft_model" not in preset.drafters:
             raise SettingError(f"{GENERATE_ASSISTED}: no draft model is known for {preset.name}; leave it out")
 
-    def decode(self, request: RunRequest, question: Question) -> Measurement:
-        """One of our methods, warmed up."""
+    def decode(self, lane: str, request: RunRequest, question: Question) -> Measurement:
+        """A lane of ours, warmed up."""
         run = self.prepare(request)
         decoding = warm_decoding(run, run.method, FallbackPolicy() if request.is_adaptive else None)
         decoding.prefill()
         steps = list(decoding.steps())
-        return to_measurement(run, question, decoding, steps)
+        return to_measurement(lane, run, question, decoding, steps)
 
     def outside(self, lane: str, request: RunRequest, question: Question) -> Measurement:
         """One of transformers' own lanes: the prompt pass is what a run for one token costs, and is taken off."""
@@ -131,7 +132,7 @@ class _Bench:
         return drain(loading, keep)
 
 
-def to_measurement(run: Run, question: Question, decoding: Decoding, steps: list[Step]) -> Measurement:
+def to_measurement(lane: str, run: Run, question: Question, decoding: Decoding, steps: list[Step]) -> Measurement:
     """What is kept of one finished decoding of a question."""
     whole = [step for step in steps if not step.is_cut]
     tried, accepted = depth_counts(whole)
@@ -140,7 +141,7 @@ def to_measurement(run: Run, question: Question, decoding: Decoding, steps: list
     return Measurement(
         question_id=question.id,
         category=question.category,
-        method=run.request.method,
+        method=lane,
         output=decoding.output,
         stop=decoding.stop or "error",
         num_prompt_tokens=len(run.prompt.token_ids),

@@ -24,7 +24,7 @@ class Measurement:
 
     question_id: str
     category: str
-    method: str
+    method: str  # its lane: a method, or METHOD:LABEL
     output: list[int]
     stop: str
     num_prompt_tokens: int

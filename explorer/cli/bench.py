@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from explorer.bench_markdown import to_markdown
 from explorer.bench_report import AUTOREGRESSIVE, GENERATE_ASSISTED, PEERS, build_report
 from explorer.cli import bench_compare
+from explorer.cli.lanes import method_of, read_lanes, resting_lanes, samplings_of, settings_of
 from explorer.cli.run_options import add_placement_arguments, add_run_arguments, placement
 from explorer.cli.trace import add_sampling_arguments, to_sampling
 from explorer.config import METHOD_NAMES, Sampling, parse_assignments
@@ -35,11 +35,12 @@ BUSY = 1.0  # load beyond our own threads from which other work disturbs the clo
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Methods, questions and what is measured of them."""
     known = ", ".join((*METHOD_NAMES, *PEERS))
+    lanes_help = f"any of {known}; METHOD:LABEL is one more lane of a method, with --set METHOD:LABEL.NAME=VALUE"
     actions = parser.add_subparsers(metavar="compare A/report.json B/report.json")
     compare = actions.add_parser("compare", help=bench_compare.HELP, description=bench_compare.HELP, allow_abbrev=False)
     bench_compare.add_arguments(compare)
     compare.set_defaults(run=bench_compare.run)
-    parser.add_argument("--methods", default="autoregressive,medusa,eagle2", metavar="A,B,C", help=f"any of {known}")
+    parser.add_argument("--methods", default="autoregressive,medusa,eagle2", metavar="A,B,C", help=lanes_help)
     parser.add_argument("--peers", action="store_true", help="transformers' own decoding of the same weights as well")
     add_question_arguments(parser)
     add_run_arguments(parser)
@@ -76,7 +77,7 @@ def choose_questions(args: argparse.Namespace) -> list[Question]:
     check_choice(args)
     return select(
         read_questions(args.questions),
-        categories=_split(args.categories, allow_none=True),
+        categories=list(dict.fromkeys(filter(None, map(str.strip, args.categories.split(","))))),
         max_chars=args.max_chars,
         every=args.every,
         limit=args.limit,
@@ -87,27 +88,28 @@ def run(args: argparse.Namespace) -> int:
     """Measure what is not measured yet, then write the reports."""
     if missing := [name for name in ("questions", "out") if getattr(args, name) is None]:
         raise SettingError(f"the following arguments are required: {', '.join(f'--{name}' for name in missing)}")
-    methods = _split(args.methods)
-    methods += [peer for peer in _peers(args) if peer not in methods]
-    samplings = samplings_of([method for method in methods if method not in PEERS], to_sampling(args))
-    resting = resting_methods(list(samplings)) if args.adaptive else []
-    requests = [_request(args, method, sampling, method in resting) for method, sampling in samplings.items()]
+    lanes = read_lanes(args.methods, parse_assignments(args.set))
+    lanes += [peer for peer in _peers(args) if peer not in lanes]
+    samplings = samplings_of([lane for lane in lanes if lane not in PEERS], to_sampling(args))
+    resting = resting_lanes(list(samplings)) if args.adaptive else []
+    assigned = {lane: settings_of(lane, parse_assignments(args.set), lanes) for lane in samplings}
+    requests = {lane: _request(args, lane, samplings[lane], assigned[lane], lane in resting) for lane in samplings}
     questions = choose_questions(args)
     from explorer.bench import run_bench  # torch and transformers
     from explorer.config import resolve
     from explorer.loading import method_class
     from explorer.run_setup import check_request
 
-    for request in requests:
+    for request in requests.values():
         check_request(request)
         resolve(method_class(request).Settings, {k: v for k, v in request.settings.items() if k != "preset"})
-    head = _head(args, methods, [question.id for question in questions]) | _sampling_head(samplings)
+    head = _head(args, lanes, [question.id for question in questions]) | _sampling_head(samplings)
     head |= {"adaptive": resting} if resting else {}
     results = ResultsFile(args.out / "results.jsonl", head)
     _say_load("before")
     with prompt_bar() as bar:
         task = bar.add_task("measuring", total=None)
-        for progress in run_bench(requests, questions, results, [name for name in methods if name in PEERS]):
+        for progress in run_bench(requests, questions, results, [lane for lane in lanes if lane in PEERS]):
             for notice in progress.notices:
                 bar.console.print(f"note: {notice}")
             bar.update(task, completed=progress.num_done, total=progress.num_all)
@@ -130,87 +132,35 @@ def write_reports(report: dict[str, Any], folder: Path) -> str:
     return markdown
 
 
-def _split(text: str, *, allow_none: bool = False) -> list[str]:
-    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if allow_none:
-        return names
-    known = (*METHOD_NAMES, *PEERS)
-    if unknown := [name for name in names if name not in known]:
-        raise SettingError(f"--methods: unknown {', '.join(unknown)}; allowed: {', '.join(known)}")
-    if AUTOREGRESSIVE not in names:
-        names.insert(0, AUTOREGRESSIVE)  # every speedup and every equality is against it
-    return names
-
-
 def _peers(args: argparse.Namespace) -> list[str]:
     """The lanes that ``--peers`` adds: all that this target has what they need for."""
     has_draft_model = "draft_model" in find_target(args.target, load_targets()).drafters
     return [peer for peer in PEERS if args.peers and (has_draft_model or peer != GENERATE_ASSISTED)]
 
 
-def resting_methods(methods: list[str]) -> list[str]:
-    """Those that can rest while drafts cost time; SettingError where none can."""
-    from explorer.methods.registry import METHODS
-
-    resting = [method for method in methods if METHODS[method].can_rest]
-    if not resting:
-        able = ", ".join(name for name, kind in METHODS.items() if kind.can_rest)
-        raise SettingError(f"--adaptive: none of {', '.join(methods)} can rest; it is for {able}")
-    return resting
-
-
-def _request(args: argparse.Namespace, method: str, sampling: Sampling, is_adaptive: bool) -> RunRequest:
+def _request(
+    args: argparse.Namespace, lane: str, sampling: Sampling, settings: dict[str, str], is_adaptive: bool
+) -> RunRequest:
     return RunRequest(
-        method=method,
+        method=method_of(lane),
         prompt="?",  # each question's own takes its place
         max_new_tokens=args.max_new_tokens,
         sampling=sampling,
-        settings=settings_of(method, parse_assignments(args.set)),
+        settings=dict(settings),
         target=args.target,
-        drafter=args.drafter if method != AUTOREGRESSIVE else None,
+        drafter=args.drafter if lane != AUTOREGRESSIVE else None,
         baseline=False,
         is_adaptive=is_adaptive,
         **placement(args),
     )
 
 
-def samplings_of(methods: list[str], sampling: Sampling) -> dict[str, Sampling]:
-    """Method -> its sampling: an acceptance rule is for the methods that have it, the others keep their own."""
-    from explorer.methods.registry import METHODS
-
-    has_rule = {method: sampling.rule in METHODS[method].acceptances for method in methods}
-    if not any(has_rule.values()):
-        raise SettingError(f"none of {', '.join(methods)} has {sampling.rule} acceptance: leave --acceptance out")
-    return {method: sampling if has_rule[method] else replace(sampling, acceptance=None) for method in methods}
-
-
-def settings_of(method: str, assigned: dict[str, str]) -> dict[str, str]:
-    """Those of ``--set`` that are for this method; SettingError where one is for no method at all."""
-    from explorer.config import describe
-    from explorer.methods.registry import METHODS
-
-    own = {name: [item.name for item in describe(kind.Settings)] for name, kind in METHODS.items()}
-    chosen = {}
-    for name, value in assigned.items():
-        owner, dot, setting = name.partition(".")
-        if dot and owner in own and setting in own[owner]:
-            if owner == method:
-                chosen[setting] = value
-        elif name == "preset" or any(name in names for names in own.values()):
-            if name == "preset" or name in own[method]:
-                chosen.setdefault(name, value)
-        else:
-            allowed = ", ".join(f"{owner}.{setting}" for owner, names in own.items() for setting in names)
-            raise SettingError(f"--set {name}: no method has it; allowed: preset, {allowed}")
-    return chosen
-
-
-def _head(args: argparse.Namespace, methods: list[str], question_ids: list[str]) -> dict[str, Any]:
+def _head(args: argparse.Namespace, lanes: list[str], question_ids: list[str]) -> dict[str, Any]:
     """What must be the same for results to be comparable."""
     return {
         "target": args.target,
         "drafter": args.drafter or "the preset's own",
-        "methods": methods,
+        "methods": lanes,
         "questions": args.questions.name,
         "question_ids": question_ids,
         "max_new_tokens": args.max_new_tokens,
@@ -220,7 +170,7 @@ def _head(args: argparse.Namespace, methods: list[str], question_ids: list[str])
 
 
 def _sampling_head(samplings: dict[str, Sampling]) -> dict[str, Any]:
-    """How each method chose its tokens; nothing for a greedy benchmark."""
+    """How each lane chose its tokens; nothing for a greedy benchmark."""
     if all(sampling.rule == "greedy" for sampling in samplings.values()):
         return {}
     records = {

@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from explorer.cli.bench import add_question_arguments, choose_questions, prompt_bar, samplings_of, settings_of
+from explorer.cli.bench import add_question_arguments, choose_questions, prompt_bar
+from explorer.cli.lanes import samplings_of, settings_of
 from explorer.cli.run_options import add_placement_arguments, add_run_arguments, placement
 from explorer.cli.show import plain, sentence
 from explorer.cli.trace import add_sampling_arguments, check_place, to_sampling

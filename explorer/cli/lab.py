@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from explorer.cli.bench import settings_of
+from explorer.cli.lanes import settings_of
 from explorer.cli.run_options import add_placement_arguments, add_run_arguments, placement
 from explorer.cli.show import plain
 from explorer.cli.trace import check_place

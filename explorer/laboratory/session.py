@@ -108,7 +108,7 @@ class Session:
         steps: list[Step] = list(decoding.steps())
         prompt_ids = run.prompt.token_ids
         self.written.setdefault(run.prompt.rendered, (prompt_ids + decoding.output, len(decoding.output)))
-        measured = to_measurement(run, Question("prompt", "all", run.prompt.text), decoding, steps)
+        measured = to_measurement(request.method, run, Question("prompt", "all", run.prompt.text), decoding, steps)
         return _Decoded(measured, len(steps), max((len(step.tree) for step in steps), default=1))
 
     def _prepare(self, request: RunRequest) -> Run:

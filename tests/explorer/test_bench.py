@@ -13,9 +13,9 @@ from tests.support.goldens import FOLDER
 QUESTIONS = [Question(str(i), "all", text) for i, text in enumerate(["Count to ten.", "Cats?", "Dogs?"])]
 
 
-def requests() -> list[RunRequest]:
-    return [
-        RunRequest(
+def requests() -> dict[str, RunRequest]:
+    return {
+        method: RunRequest(
             method=method,
             prompt="?",
             max_new_tokens=6,
@@ -25,7 +25,7 @@ def requests() -> list[RunRequest]:
             baseline=False,
         )
         for method in ("autoregressive", "medusa")
-    ]
+    }
 
 
 def test_lanes_take_turns_and_found_measurements_are_kept(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_lanes_take_turns_and_found_measurements_are_kept(tmp_path: Path) -> Non
 
 def test_plain_decoding_keeps_its_gaps_and_accepts_nothing(tmp_path: Path) -> None:
     results = ResultsFile(tmp_path / "r.jsonl", {})
-    list(run_bench(requests()[:1], QUESTIONS[:1], results))
+    list(run_bench({"autoregressive": requests()["autoregressive"]}, QUESTIONS[:1], results))
     (plain,) = results.measurements
     assert len(plain.gaps) == len(plain.output)
     assert (plain.num_steps, plain.num_draft_tokens) == (len(plain.output) - 1, 0)

@@ -44,5 +44,5 @@ def test_no_draft_model_is_said_before_anything_is_measured(tmp_path: Path) -> N
     request = RunRequest(method="autoregressive", prompt="?", max_new_tokens=4, target=BASE, baseline=False)
     results = ResultsFile(tmp_path / "r.jsonl", {})
     with pytest.raises(SettingError, match="generate_assisted: no draft model is known for"):
-        list(run_bench([request], [Question("1", "all", "Cats?")], results, ["generate_assisted"]))
+        list(run_bench({request.method: request}, [Question("1", "all", "Cats?")], results, ["generate_assisted"]))
     assert results.measurements == []

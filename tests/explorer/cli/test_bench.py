@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 
 from explorer.__main__ import main
-from explorer.cli.bench import resting_methods, samplings_of, settings_of
-from explorer.config import Sampling
-from explorer.errors import SettingError
 from explorer.measurement import ResultsFile
 from tests.support.goldens import FOLDER
 
@@ -68,16 +65,11 @@ def test_sampled_lanes_are_measured_and_not_compared(questions: Path, tmp_path: 
     assert len(set(outputs)) > 2, "the lanes draw different continuations"
 
 
-def test_an_acceptance_rule_is_for_the_methods_that_have_it() -> None:
-    typical = Sampling(0.7, acceptance="typical")
-    found = samplings_of(["autoregressive", "medusa"], typical)
-    assert found == {"autoregressive": Sampling(0.7), "medusa": typical}
-
-
 @pytest.mark.parametrize(
     ("more", "says"),
     [
         (["--methods", "magic"], "unknown magic"),
+        (["--methods", "eagle2", "--set", "eagle2:flat.depth=1"], "--set eagle2:flat.depth: no method has it"),
         (["--every", "0"], "--every must be at least 1"),
         (["--limit", "-1"], "--limit must be 0"),
         (["--categories", "poetry"], "there are: all"),
@@ -97,15 +89,6 @@ def test_mistakes_are_one_line(
     assert says in err
     assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
-
-
-def test_a_setting_goes_to_the_methods_that_have_it() -> None:
-    assigned = {"total_tokens": "8", "eagle2.depth": "2", "preset": "paper"}
-    assert settings_of("eagle2", assigned) == {"total_tokens": "8", "depth": "2", "preset": "paper"}
-    assert settings_of("medusa", assigned) == {"total_tokens": "8", "preset": "paper"}
-    assert settings_of("autoregressive", assigned) == {"preset": "paper"}
-    with pytest.raises(SettingError, match="eagle2.depth"):
-        settings_of("eagle2", {"depht": "2"})
 
 
 def test_the_offline_page_and_the_memory_of_the_drafter_are_reported(questions: Path, tmp_path: Path) -> None:
@@ -128,6 +111,17 @@ def test_adaptive_lanes_rest_where_they_can_and_say_so(questions: Path, tmp_path
     assert rests["autoregressive"] == 0
     assert report["methods"]["eagle2"]["num_equal"] == 2
     assert "passes that rested" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
-    assert resting_methods(["lookahead", "eagle2"]) == ["eagle2"]
-    with pytest.raises(SettingError, match="none of lookahead can rest; it is for draft_model, medusa"):
-        resting_methods(["lookahead"])
+
+
+def test_two_settings_of_a_method_are_two_lanes_of_one_run(questions: Path, tmp_path: Path) -> None:
+    options = ["--methods", "eagle2,eagle2:flat", "--set", "total_tokens=6", "--set", "eagle2:flat.depth=1"]
+    assert bench(questions, tmp_path / "out", *options) == 0
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert list(report["methods"]) == ["autoregressive", "eagle2", "eagle2:flat"]
+    rows = report["methods"]
+    assert [rows[lane]["settings"]["total_tokens"] for lane in ("eagle2", "eagle2:flat")] == [6, 6]
+    assert [rows[lane]["settings"]["depth"] for lane in ("eagle2", "eagle2:flat")] == [5, 1]
+    most = {lane: len(row["acceptance_histogram"]) - 1 for lane, row in rows.items()}
+    assert most["eagle2:flat"] <= 2 < most["eagle2"], "one level more than its depth at most"
+    assert rows["eagle2:flat"]["num_equal"] == 2
+    assert "| eagle2:flat |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
