@@ -1,5 +1,5 @@
 // The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?, visit?, recorded?, others?, view?},
-// load(from) -> Promise of view JSON, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback),
+// load(from, step) -> Promise of view JSON, with that step if it is the first, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback),
 // emit(name, data), isAlone?: it has one run, isPresented?}; the viewer asks only for steps that it does not have.
 
 const WIDE_ICON = "M1 8l4-4v3h6V4l4 4-4 4V9H5v3z";
@@ -182,20 +182,21 @@ function mountViewer(adapter) {
 
   function merge(payload, wished) {
     for (const [token, label] of Object.entries(payload.vocab)) store.vocab.set(token, label);
-    const steps = store.steps.slice(0, payload.from).concat(payload.steps);
+    const steps = store.steps.slice(0, payload.from).concat(payload.steps), isWhole = steps.length >= payload.num_steps;
     const last = steps.length - 1;
     const start = wished === undefined ? store.at : wished;
     const isFollowing = store.header === null ? !payload.done : store.follow && !store.done;
     const at = clamp(isFollowing ? last : start, 0, Math.max(0, last));
     store.set({
-      ...(payload.header ? { header: payload.header } : {}),
-      facts: payload.facts, steps, done: payload.done, message: "",
+      ...(payload.header && !store.ended ? { header: payload.header } : {}),
+      facts: payload.facts, steps, done: payload.done && isWhole, ended: payload.done, message: "",
       follow: isFollowing, at, hover: null, lit: null, column: null,
       ...(at === store.at ? {} : { pin: null, unfolded: new Set(), moment: null }),
     });
+    return isWhole;
   }
 
-  // One request at a time; a change that comes meanwhile is looked at when the answer is in.
+  // One request at a time; a change that comes meanwhile is looked at when the answer is in. A long run comes in parts.
   async function refresh() {
     if (isLoading) { isStale = true; return; }
     isLoading = true;
@@ -208,10 +209,10 @@ function mountViewer(adapter) {
       chooser.see(current);
       if (id === null) { store.set({ message: "No run is open." }); break; }
       try {
-        const payload = await adapter.load(store.steps.length);
+        const payload = await adapter.load(store.steps.length, step);
         if ((adapter.current().id ?? null) !== id) isStale = true;
         else if (payload.error) store.set({ message: payload.error });
-        else merge(payload, isSent ? step : undefined);
+        else if (!merge(payload, isSent ? step : undefined)) isStale = true;
       } catch (error) {
         store.set({ message: "This run could not be loaded: " + error.message });
       }
@@ -221,7 +222,7 @@ function mountViewer(adapter) {
 
   function reset(id) {
     store.vocab.clear();
-    store.set({ id, header: null, facts: [], steps: [], done: false, message: "Loading \u2026", at: 0, hover: null,
+    store.set({ id, header: null, facts: [], steps: [], done: false, ended: false, message: "Loading \u2026", at: 0, hover: null,
       lit: null, column: null, pin: null, follow: true, playing: false, unfolded: new Set(), moment: null, quiz: null });
   }
 

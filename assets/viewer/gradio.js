@@ -15,7 +15,7 @@ const current = () => lent || JSON.parse(props.value || "{}");
 const pageViewer = mountViewer({
   element: shell,
   current,
-  load: async (from) => JSON.parse(await server.get_view(JSON.stringify({ id: current().id, from }))),
+  load: async (from, step) => JSON.parse(await server.get_view(JSON.stringify({ id: current().id, from, step: step || 0 }))),
   insight: async (insight, ids, step) => JSON.parse(await server.get_insight(JSON.stringify({ insight, ids, step }))),
   ...(shell.dataset.lessons ? {
     lesson: async (lesson, stop) => JSON.parse(await server.get_lesson(JSON.stringify({ lesson, stop }))),

@@ -19,7 +19,7 @@ const MODELS = new WeakMap();
 function createStore() {
   const listeners = [];
   const store = {
-    id: null, header: null, facts: [], vocab: new Map(), steps: [], done: false, message: "",
+    id: null, header: null, facts: [], vocab: new Map(), steps: [], done: false, ended: false, message: "",
     at: 0, hover: null, pin: null, follow: true, playing: false, speed: 1,
     ghosts: false, fold: null, unfolded: new Set(), order: "tree", view: "step", pane: "mask", insights: 0,
     column: null, lit: null, wide: false, cut: { rows: null, depth: null }, others: [], own: [],

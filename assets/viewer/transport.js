@@ -62,7 +62,7 @@ function createTransport(store, moments, actions) {
       bar.classList.toggle("is-current", at === store.at);
       bar.classList.toggle("is-hidden", store.quiz !== null && (at > store.at || (at === store.at && isSecret)));
     }));
-    live.hidden = store.done;
+    live.hidden = store.ended;
     live.setAttribute("aria-pressed", String(store.follow));
     speed.value = String(store.speed);
     fill(play, icon(store.playing ? "M3 2h4v12H3zm6 0h4v12H9z" : "M3 1.5 14 8 3 14.5z"));

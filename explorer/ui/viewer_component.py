@@ -27,16 +27,18 @@ from explorer.views.insights import compare_insight, diff_insight, race_insight,
 from explorer.views.lessons import offered_lessons, stop_view
 from explorer.views.viewer import ASSETS, SHELL, view_payload, viewer_js
 
+STEPS_AT_ONCE = 40  # in one answer: what a browser draws in a tenth of a second
 MAX_TRACES = 6  # in one race
 MAX_OWN_RUNS = 16  # that a browser may name when it asks what can be compared
 
 
 @dataclass(frozen=True)
 class ViewRequest:
-    """What the viewer asks for: the steps of ``trace_id`` from number ``start`` on."""
+    """What the viewer asks for: steps of ``trace_id`` from number ``start`` on, ``wanted`` among them."""
 
     trace_id: str
     start: int
+    wanted: int
 
 
 @dataclass(frozen=True)
@@ -123,12 +125,16 @@ def read_handle(value: object) -> str:
 
 @in_words
 def answer_view(store: TraceStore, payload: object) -> str:
-    """View JSON of the steps asked for, or ``{"error": sentence}``."""
+    """View JSON of the next steps asked for, or ``{"error": sentence}``.
+
+    A long run comes in parts, so that its first tree is on screen before its last is made ready.
+    """
     request = _read_view(payload)
     if request.start == 0 and request.trace_id in store.library:
         return store.library.once(request.trace_id, _whole_view)
     trace, is_done = store.get(request.trace_id)
-    return to_text(view_payload(trace, request.start, is_done=is_done, trace_id=request.trace_id))
+    limit = max(STEPS_AT_ONCE, request.wanted + 1 - request.start)
+    return to_text(view_payload(trace, request.start, is_done=is_done, trace_id=request.trace_id, limit=limit))
 
 
 @in_words
@@ -155,9 +161,10 @@ def answer_lesson(store: TraceStore, payload: object) -> str:
 
 
 def _read_view(payload: object) -> ViewRequest:
-    """The request in a payload of unknown make; raises TraceError for anything but ``{"id": text, "from": number}``."""
+    """The request in a payload of unknown make: ``{"id": text, "from": number, "step": number}``, else a TraceError."""
     raw = read_object(payload)
-    return ViewRequest(read_id(raw.get("id")), read_number(raw.get("from", 0), "from"))
+    start, wanted = (read_number(raw.get(name, 0), name) for name in ("from", "step"))
+    return ViewRequest(read_id(raw.get("id")), start, wanted)
 
 
 def _read_insight(payload: object) -> InsightRequest:

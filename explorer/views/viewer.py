@@ -65,25 +65,31 @@ SIGNIFICANT_DIGITS = 4
 MAX_BYTES = 64  # of a token, shown; the label has the rest
 
 
-def view_payload(trace: Trace, from_step: int = 0, *, trace_id: str = "", is_done: bool = True) -> dict[str, Any]:
-    """What the viewer asks for: the steps from ``from_step`` on and the labels they newly use.
+def view_payload(
+    trace: Trace, from_step: int = 0, *, trace_id: str = "", is_done: bool = True, limit: int | None = None
+) -> dict[str, Any]:
+    """What the viewer asks for: the steps from ``from_step`` on, at most ``limit``, and the labels they newly use.
 
-    The header comes with the first step and again when the run is done; a reader that has steps 0..k-1 asks from k.
+    The header comes with the first step and again with the last of a finished run; a reader that has steps 0..k-1 asks
+    from k until it has all ``num_steps``.
     """
-    start = max(0, min(from_step, len(trace.steps)))
-    before, wanted = {trace.first_token, *trace.prompt.token_ids}, set().union(*map(used_ids, trace.steps[start:]))
+    total = len(trace.steps)
+    start = max(0, min(from_step, total))
+    end = total if limit is None else min(total, start + limit)
+    steps = trace.steps[start:end]
+    before, wanted = {trace.first_token, *trace.prompt.token_ids}, set().union(*map(used_ids, steps))
     known = before.union(*map(used_ids, trace.steps[:start])) if start else set()
     wanted |= before if start == 0 else set()
     payload: dict[str, Any] = {
         "id": trace_id,
         "from": start,
         "vocab": labels(trace.vocab, wanted - known),
-        "steps": [view_step(trace, step) for step in trace.steps[start:]],
-        "num_steps": len(trace.steps),
+        "steps": [view_step(trace, step) for step in steps],
+        "num_steps": total,
         "facts": [asdict(fact) for fact in facts(trace)],
         "done": is_done,
     }
-    if start == 0 or is_done:
+    if start == 0 or (is_done and end == total):
         payload["header"] = view_header(trace, trace_id)
     return payload
 

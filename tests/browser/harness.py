@@ -17,7 +17,7 @@ from playwright.sync_api import Page
 from explorer.metrics import compute_stats
 from explorer.trace import Trace
 from explorer.ui.store import Library, TraceStore
-from explorer.ui.viewer_component import answer_insight
+from explorer.ui.viewer_component import STEPS_AT_ONCE, answer_insight
 from explorer.views.viewer import SHELL, view_payload, viewer_source
 
 PAGE = f"""<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
@@ -31,7 +31,7 @@ window.viewer = mountViewer({
   element: document.querySelector(".dtx"),
   scheme: "auto",
   current: () => window.handle,
-  load: async (from) => (await fetch("/view?from=" + from)).json(),
+  load: async (from, step) => (await fetch("/view?from=" + from + "&step=" + (step || 0))).json(),
   insight: async (insight, ids, step) => (await fetch("/insight?" + encodeURIComponent(JSON.stringify(
     { insight, ids: ids.map((id) => id === "t" ? window.runs.t : id), step })))).json(),
   onChange: (callback) => { window.changed = callback; },
@@ -64,8 +64,8 @@ class ViewerServer:
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def payload(self, from_step: int) -> str:
-        """View JSON of the run as far as it has got."""
+    def payload(self, from_step: int, wanted: int) -> str:
+        """View JSON of the run as far as it has got, a part at a time as the app answers."""
         self.asked.append(from_step)
         if self.error:
             return json.dumps({"error": self.error})
@@ -73,7 +73,8 @@ class ViewerServer:
         num_output = 1 + sum(len(step.emitted) for step in steps)
         baseline = self.trace.baseline.tokens_per_second if self.trace.baseline else None
         values = vars(self.trace) | {"steps": steps, "stats": compute_stats(steps, num_output, baseline)}
-        return json.dumps(view_payload(Trace(**values), from_step, trace_id="t", is_done=self.is_done))
+        limit = max(STEPS_AT_ONCE, wanted + 1 - from_step)
+        return json.dumps(view_payload(Trace(**values), from_step, trace_id="t", is_done=self.is_done, limit=limit))
 
     def add(self, trace: Trace) -> str:
         """Another run that insights can be asked about; returns its id."""
@@ -114,7 +115,8 @@ def _handler(owner: ViewerServer) -> type[BaseHTTPRequestHandler]:
             elif address.path == "/viewer.js":
                 self._send("text/javascript", f"{viewer_source()}window.runs = {{t: '{owner.run_id}'}};{ADAPTER}")
             elif address.path == "/view":
-                self._send("application/json", owner.payload(int(parse_qs(address.query)["from"][0])))
+                start, wanted = (int(parse_qs(address.query)[name][0]) for name in ("from", "step"))
+                self._send("application/json", owner.payload(start, wanted))
             elif address.path == "/insight":
                 self._send("application/json", answer_insight(owner.store, unquote(address.query)))
             else:

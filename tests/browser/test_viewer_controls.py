@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from explorer.ui.viewer_component import STEPS_AT_ONCE
 from tests.browser.harness import OpenViewer, at
 from tests.support.traces import make_trace
 
@@ -126,6 +127,19 @@ def test_a_live_run_is_followed_until_the_reader_moves(open_viewer: OpenViewer) 
     expect(page.locator(".dtx-live")).to_be_hidden()
     assert server.asked == [0, 0, 3, 5, 8], "no step is asked for twice"
     assert page.locator("[data-step]").count() == 10
+
+
+def test_a_long_run_comes_in_parts_and_stands_where_it_was_asked_to(open_viewer: OpenViewer) -> None:
+    page, server = open_viewer(make_trace("eagle2", 2 * STEPS_AT_ONCE + 5, 6))
+    page.wait_for_function("viewer.store.done")
+    assert server.asked == [0, STEPS_AT_ONCE, 2 * STEPS_AT_ONCE]
+    assert page.locator("[data-step]").count() == 2 * STEPS_AT_ONCE + 5
+    assert at(page) == 0
+    far = STEPS_AT_ONCE + 10
+    page.evaluate("(step) => { handle = {id: 'other', step}; changed(); }", far)
+    page.wait_for_function("viewer.store.id === 'other' && viewer.store.done")
+    assert at(page) == far
+    assert server.asked[3:] == [0, far + 1]
 
 
 def test_an_error_is_said_and_the_next_answer_still_shown(open_viewer: OpenViewer) -> None:

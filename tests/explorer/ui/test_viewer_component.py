@@ -19,6 +19,7 @@ from explorer.ui.takeaway import answer_export
 from explorer.ui.viewer_component import (
     MAX_OWN_RUNS,
     MAX_TRACES,
+    STEPS_AT_ONCE,
     answer_insight,
     answer_lesson,
     answer_view,
@@ -51,6 +52,8 @@ HOSTILE_PAYLOADS = [
     '{"id": "eagle2-code", "from": true}',
     '{"id": "eagle2-code", "from": "0"}',
     '{"id": "eagle2-code", "from": NaN}',
+    '{"id": "eagle2-code", "step": -1}',
+    '{"id": "eagle2-code", "step": null}',
     '{"id": "eagle2-code.json.gz"}',
     '{"id": "../traces/eagle2-code"}',
     '{"id": "/etc/passwd"}',
@@ -84,6 +87,16 @@ def test_a_request_gets_the_steps_from_where_it_asked(context: Context) -> None:
     assert view["done"]
     beyond = json.loads(answer_view(context.store, '{"id": "eagle2-code", "from": 10000000000000000000000}'))
     assert beyond["steps"] == []
+
+
+def test_a_long_run_is_answered_in_parts_that_hold_the_step_asked_for(context: Context) -> None:
+    run_id = context.store.open(make_trace("eagle2", STEPS_AT_ONCE + 20, 8), is_done=True)
+    first = json.loads(answer_view(context.store, json.dumps({"id": run_id, "from": 0, "step": 3})))
+    assert (len(first["steps"]), first["num_steps"]) == (STEPS_AT_ONCE, STEPS_AT_ONCE + 20)
+    rest = json.loads(answer_view(context.store, json.dumps({"id": run_id, "from": STEPS_AT_ONCE})))
+    assert [step["i"] for step in rest["steps"]] == list(range(STEPS_AT_ONCE, STEPS_AT_ONCE + 20))
+    far = json.loads(answer_view(context.store, json.dumps({"id": run_id, "step": STEPS_AT_ONCE + 9})))
+    assert len(far["steps"]) == STEPS_AT_ONCE + 10
 
 
 def test_a_forgotten_run_is_told_kindly(context: Context) -> None:

@@ -100,6 +100,19 @@ def test_incremental_payloads_make_the_whole() -> None:
     assert {str(token) for token in shown} <= vocab.keys()
 
 
+def test_a_long_run_comes_in_parts() -> None:
+    trace = make_trace("eagle2", 9, 30)
+    whole, parts, start = view_payload(trace), [], 0
+    while start < 9:
+        parts.append(view_payload(trace, start, limit=4))
+        start += len(parts[-1]["steps"])
+    assert [len(part["steps"]) for part in parts] == [4, 4, 1]
+    assert [step for part in parts for step in part["steps"]] == whole["steps"]
+    assert {token: label for part in parts for token, label in part["vocab"].items()} == whole["vocab"]
+    assert [part["num_steps"] for part in parts] == [9, 9, 9]
+    assert ["header" in part for part in parts] == [True, False, True]
+
+
 def test_a_start_beyond_the_end_is_an_empty_answer() -> None:
     payload = view_payload(make_trace(steps=3), 99)
     assert (payload["from"], payload["steps"], payload["num_steps"]) == (3, [], 3)
