@@ -1,6 +1,7 @@
 // The viewer as a whole. The host's adapter: {element, scheme, current() -> {id, step?, visit?, recorded?, others?, view?},
-// load(from, step) -> Promise of view JSON, with that step if it is the first, insight(kind, ids, step) -> Promise of insight JSON, onChange(callback),
-// emit(name, data), isAlone?: it has one run, isPresented?}; the viewer asks only for steps that it does not have.
+// load(from, step) -> Promise of view JSON from that step on, holding the other (a long run comes in parts),
+// insight(kind, ids, step) -> Promise of insight JSON, onChange(callback), emit(name, data), isAlone?: it has one run,
+// isPresented?}; the viewer asks only for steps that it does not have.
 
 const WIDE_ICON = "M1 8l4-4v3h6V4l4 4-4 4V9H5v3z";
 
