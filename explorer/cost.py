@@ -14,6 +14,7 @@ from explorer.clock import Clock
 from explorer.config import AUTO, Sampling, resolve
 from explorer.devices import device_name, measure_peaks
 from explorer.errors import SettingError
+from explorer.kernel_cost import measure_kernels
 from explorer.loading import LoadedModels, ModelStore, drafter_source
 from explorer.methods.base import Method
 from explorer.methods.registry import METHODS
@@ -144,6 +145,8 @@ def report_costs(request: RunRequest, methods: Sequence[str], store: ModelStore)
     models = yield from store.models(request)
     if models.device_cost is None:
         models.device_cost = yield from measure_device(models.target)
+    if models.kernel_cost is None:
+        models.kernel_cost = yield from measure_kernels(models.target)
     found = {}
     for name in methods:
         own = dataclasses.replace(request, method=name)
@@ -151,7 +154,7 @@ def report_costs(request: RunRequest, methods: Sequence[str], store: ModelStore)
         if source is not None and _profile_of(METHODS[name], source) is not None:
             known = yield from predictions(models, METHODS[name], source)
             found[METHODS[name].label] = best_by_rows(known)
-    return CostReport(models.target.name, models.device_cost, found)
+    return CostReport(models.target.name, models.device_cost, found, models.kernel_cost)
 
 
 def _profile_of(kind: type[Method], source: str) -> Profile | None:

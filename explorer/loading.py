@@ -17,6 +17,7 @@ from explorer.checkpoints.target import load_target
 from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, NUMERICS
 from explorer.drafter_check import Reading, find_doubt, read_text
 from explorer.errors import DeviceError, SettingError
+from explorer.kernel_words import KernelCost
 from explorer.methods.base import Method
 from explorer.methods.registry import METHODS
 from explorer.prediction import DeviceCost, DraftCost
@@ -51,6 +52,7 @@ class LoadedModels:
     labeler: Labeler
     drafters: dict[tuple[Callable[..., LoadedDrafter], str], LoadedDrafter] = field(default_factory=dict)
     device_cost: DeviceCost | None = None  # measured when a setting is left to it
+    kernel_cost: KernelCost | None = None  # measured when somebody asks
     draft_costs: dict[tuple[str, str], DraftCost] = field(default_factory=dict)
 
     def drafter(self, method: str, source: str) -> LoadedDrafter:

@@ -16,6 +16,7 @@ from typing import Any
 
 from explorer.codec import decode, encode
 from explorer.errors import CheckpointError, ExplorerError
+from explorer.kernel_words import KernelCost
 from explorer.theory import ModelShape, Peaks, floor_ms, pass_work
 
 PROFILE_FILE = "acceptance.json"
@@ -103,11 +104,15 @@ class Prediction:
 
 @dataclass(frozen=True)
 class CostReport:
-    """A target's costs on this device; ``methods``: label -> the fastest tree of each row budget, in order."""
+    """A target's costs on this device; ``methods``: label -> the fastest tree of each row budget, in order.
+
+    kernels: what the operations with kernels of ours cost.
+    """
 
     target: str
     cost: DeviceCost
     methods: dict[str, list[Prediction]]
+    kernels: KernelCost | None = None
 
 
 def predict(cost: DeviceCost, draft: DraftCost, profile: Profile) -> list[Prediction]:

@@ -20,8 +20,10 @@ from explorer.codec import encode
 from explorer.config import BACKENDS, DTYPES, METHOD_NAMES
 from explorer.cost_words import cost_sentence, floor_sentence, verdict_sentence
 from explorer.errors import SettingError
+from explorer.kernel_words import commit_sentence, kernel_tables
 from explorer.prediction import TOTAL_TOKENS, CostReport, DeviceCost, Prediction
 from explorer.runner_events import RunRequest, Status, drain
+from explorer.tables import Table as Rows
 from explorer.trace_files import write_atomically
 
 HELP = "measure verify and draft time against rows on this device; the break-even and the best tree"
@@ -73,9 +75,16 @@ def _print(report: CostReport) -> None:
     console.print(_pass_table(cost))
     for label, trees in report.methods.items():
         console.print(_tree_table(label, trees))
+    for found in kernel_tables(report.kernels) if report.kernels else []:
+        console.print(_rich_table(found))
+        console.print(found.note, style="dim", highlight=False)
     print(f"{cost_sentence(cost)}.")
     if floor := floor_sentence(cost):
         print(f"{floor}.")
+    if report.kernels:
+        print(f"{commit_sentence(report.kernels)}.")
+        if report.kernels.missing:
+            print(f"Not measured: {report.kernels.missing}.")
     for label, trees in report.methods.items():
         fastest = max(trees, key=lambda item: item.tokens_per_second, default=None)
         print(f"{verdict_sentence(label, fastest)}.")
@@ -102,6 +111,13 @@ def _tree_table(label: str, trees: list[Prediction]) -> Table:
             figures = [f"{v:.2f}" for v in (item.tau, item.break_even, item.tokens_per_second, item.speedup)]
             settings = [str(item.settings[name]) for name in names]
             table.add_row(str(item.num_rows), *settings, *figures, style="bold" if item is fastest else None)
+    return table
+
+
+def _rich_table(found: Rows) -> Table:
+    table = Table(*found.head, title=found.title, title_justify="left")
+    for row in found.rows:
+        table.add_row(*row)
     return table
 
 

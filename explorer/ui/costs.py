@@ -12,6 +12,8 @@ import gradio as gr
 from explorer.config import AUTO
 from explorer.cost_words import cost_sentence, floor_sentence, verdict_sentence
 from explorer.errors import ExplorerError
+from explorer.kernel_words import commit_sentence, kernel_tables
+from explorer.markdown import table
 from explorer.prediction import CostReport
 from explorer.runner_events import RunRequest, Status
 from explorer.ui.context import Context
@@ -29,6 +31,7 @@ class CostScreen(NamedTuple):
     button: Any = KEEP
     status: Any = KEEP
     plot: Any = KEEP
+    kernels: Any = KEEP
 
 
 def measure_costs(context: Context, target: Any) -> Iterator[CostScreen]:
@@ -39,7 +42,8 @@ def measure_costs(context: Context, target: Any) -> Iterator[CostScreen]:
         yield CostScreen(gr.update(interactive=False), status("busy", "Waiting for the device …"))
         with closing(context.runner.measure(RunRequest(methods[0], target=preset.source), methods)) as work:
             report = yield from _follow(work)
-        yield CostScreen(gr.update(interactive=True), status("done", told(report)), figure_update(cost_figure(report)))
+        done, figure = status("done", told(report)), figure_update(cost_figure(report))
+        yield CostScreen(gr.update(interactive=True), done, figure, gr.update(value=kernels(report), visible=True))
     except ExplorerError as error:
         yield CostScreen(gr.update(interactive=True), status("error", str(error)))
     except Exception:  # the page's last boundary
@@ -52,8 +56,19 @@ def told(report: CostReport) -> str:
     fastest = {label: max(trees, key=lambda item: item.tokens_per_second) for label, trees in report.methods.items()}
     verdicts = [verdict_sentence(label, item) for label, item in fastest.items()]
     about = [cost_sentence(report.cost), floor_sentence(report.cost)]
+    about += [commit_sentence(report.kernels)] if report.kernels else []
     hint = f"The word {AUTO} as total tokens takes that tree" if verdicts else ""
     return "\n".join(f"{sentence}." for sentence in [*about, *verdicts, hint] if sentence)
+
+
+def kernels(report: CostReport) -> str:
+    """What the operations with kernels of ours cost, as Markdown; empty where it was not measured."""
+    if report.kernels is None:
+        return ""
+    lines = []
+    for each in kernel_tables(report.kernels):
+        lines += [f"**{each.title}**", "", *table(each.head, each.rows), "", each.note, ""]
+    return "\n".join([*lines, f"Not measured: {report.kernels.missing}." if report.kernels.missing else ""])
 
 
 def _follow(work: Generator[Status, None, CostReport]) -> Generator[CostScreen, None, CostReport]:

@@ -7,8 +7,10 @@ import torch
 
 from explorer.config import CACHES
 from explorer.engine import DecodeOptions, Decoding
+from explorer.kernel_cost import attention_times
 from explorer.methods.registry import METHODS
 from explorer.target import Target
+from explorer.theory import ModelShape
 from explorer.tree import DraftTree
 from tests.support.tiny import greedy, tiny_drafter, tiny_target
 
@@ -56,3 +58,11 @@ def test_a_tree_of_more_rows_than_a_word_has_bits(kind: str, cache: str) -> None
     expected, got = (passes(target, cache, tree) for target in TARGETS[kind])
     for ours, theirs in zip(got, expected, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
+
+
+def test_the_kernel_is_measured_beside_the_reference() -> None:
+    shape = ModelShape(num_weights=1, num_bytes=4, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=16)
+    found, missing = attention_times(shape, torch.float32, torch.device("cpu"), repeats=1, num_rows=5)
+    assert [item.name for item in found][-2:] == ["triton", "triton, through slots"]
+    assert all(item.difference < 1e-4 for item in found)
+    assert missing == ""

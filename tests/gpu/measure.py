@@ -90,9 +90,9 @@ def attention() -> list[dict[str, Any]]:
 
 def commit() -> list[dict[str, Any]]:
     """Both commits, Vicuna-7B's shape, a path of five in a tree of 60."""
-    from tests.gpu.timing import commit_times
+    from tests.gpu.timing import vicuna_commits
 
-    return commit_times()
+    return vicuna_commits()
 
 
 def runs() -> list[dict[str, Any]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -94,41 +94,11 @@ def attention_times(prefix: int, num_rows: int) -> dict[str, Any]:
     )
 
 
-def commit_times() -> list[dict[str, Any]]:
-    """Host and device microseconds of each commit; the slots' includes its table's copy to the device."""
-    from explorer.models.cache import CacheShape, TreeCache
-    from explorer.models.slot_cache import SlotCache
+def vicuna_commits() -> list[dict[str, Any]]:
+    """Both commits in Vicuna-7B's shape, behind 4,096 tokens."""
+    from explorer.kernel_cost import commit_caches, commit_times
+    from explorer.models.cache import CacheShape
 
-    shape, path, num_rows = CacheShape(32, 32, 128), [0, 3, 9, 20, 41], 60
     device = torch.device("cuda")
-    caches: dict[str, TreeCache] = {
-        "rows, naive": TreeCache(shape, 8192, torch.bfloat16, device, "naive"),
-        "rows, triton": TreeCache(shape, 8192, torch.bfloat16, device, "triton"),
-        "slots": SlotCache(shape, 8192, torch.bfloat16, device),
-    }
-    rows = []
-    for name, cache in caches.items():
-        commit_us, reserve_us, device_us = list[float](), list[float](), list[float]()
-        for _ in range(300):
-            cache.truncate(min(cache.length, 4096))
-            torch.cuda.synchronize()
-            started = time.perf_counter()
-            cache.reserve(num_rows)
-            reserved = time.perf_counter()
-            torch.cuda.synchronize()
-            begun = time.perf_counter()
-            cache.commit(path)
-            committed = time.perf_counter()
-            torch.cuda.synchronize()
-            reserve_us.append((reserved - started) * 1e6)
-            commit_us.append((committed - begun) * 1e6)
-            device_us.append((time.perf_counter() - begun) * 1e6)
-        rows.append(
-            {
-                "commit": name,
-                "host_us": statistics.median(commit_us),
-                "until_done_us": statistics.median(device_us),
-                "reserve_host_us": statistics.median(reserve_us),
-            }
-        )
-    return rows
+    caches = commit_caches(CacheShape(32, 32, 128), torch.bfloat16, device, capacity=8192)
+    return [asdict(found) for found in commit_times(caches, device, prefix_len=4096, repeats=300)]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 
+from explorer.kernel_words import AttentionTime, CommitTime, KernelCost
 from explorer.prediction import CostReport, DeviceCost, Prediction
 from explorer.runner_events import (
     BaselineProgress,
@@ -58,7 +59,10 @@ class FakeRunner:
             raise self.error
         cost = DeviceCost("a processor", "float32", 2, 256, {1: 40.0, 8: 50.0, 64: 160.0})
         trees = [Prediction({"depth": 2, "total_tokens": 8}, 1.6, 56.0, 1.4, 28.6, 1.14)]
-        return CostReport("tiny", cost, {"EAGLE-2": trees})
+        attention = [AttentionTime("naive", 0.5, 1e-7), AttentionTime("row by row (bitwise)", 2.0, 2e-7)]
+        commits = [CommitTime("rows, naive", 32.0, 33.0, 0.6), CommitTime("slots", 4.3, 4.3, 10.0)]
+        kernels = KernelCost(60, 5, 256, attention, commits, "it needs an NVIDIA GPU")
+        return CostReport("tiny", cost, {"EAGLE-2": trees}, kernels)
 
     def _play(self, request: RunRequest) -> Generator[Event, None, None]:
         yield Status("loading the target", 0.5)
