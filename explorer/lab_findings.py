@@ -40,7 +40,7 @@ def temperature_findings(record: LabRecord) -> list[str]:
 
 def tree_findings(record: LabRecord) -> list[str]:
     """The fastest shape, whether it pays, how the formula judges it, what passes cost and what trees hold."""
-    plain = next((trial for trial in record.trials if trial.sweep == PLAIN_SWEEP), None)
+    plain = plain_trial(record)
     trials = [trial for trial in record.trials if trial.sweep != PLAIN_SWEEP]
     found = []
     if plain and trials:
@@ -99,7 +99,7 @@ def batch_findings(record: LabRecord) -> list[str]:
         speedups = batch_speedups(record, trial)
         if speedups:
             head = f"{trial.lane} ({trial.num_rows} rows, {trial.tau:.2f} tokens per pass)"
-            found.append(f"{head} {_paying(speedups)}.")
+            found.append(f"{head} {paying_clause(speedups)}.")
     sizes = sorted({item.num_sequences for item in record.passes})
     if len(sizes) > 1 and record.trials:
         rows = record.trials[-1].num_rows
@@ -113,7 +113,7 @@ def batch_findings(record: LabRecord) -> list[str]:
     return found
 
 
-def _paying(speedups: dict[int, float]) -> str:
+def paying_clause(speedups: dict[int, float]) -> str:
     """Which batches a method pays in; sequences -> speed against plain decoding."""
     paying = [size for size, speedup in speedups.items() if speedup >= 1]
     losing = [size for size in speedups if size not in paying]
@@ -168,6 +168,11 @@ def context_findings(record: LabRecord) -> list[str]:
                 f"{last.value:.0f}, {change(first.tau, last.tau)}."
             )
     return found
+
+
+def plain_trial(record: LabRecord) -> Trial | None:
+    """Plain decoding under the same conditions, where an experiment measured it."""
+    return next((trial for trial in record.trials if trial.sweep == PLAIN_SWEEP), None)
 
 
 def speedup_of(trial: Trial, plain: Trial) -> float:

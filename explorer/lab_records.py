@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,12 @@ def read_record(path: Path) -> LabRecord:
 def read_records(folder: Path) -> dict[str, LabRecord | str | None]:
     """Each experiment's record in a folder: None where there is none, a sentence where it cannot be read."""
     return {name: _found(folder / f"{name}.json", name) for name in EXPERIMENTS}
+
+
+@lru_cache(maxsize=1)
+def shown_records() -> dict[str, LabRecord]:
+    """Those of the project's own folder that can be read, once a process."""
+    return {name: found for name, found in read_records(records_folder()).items() if isinstance(found, LabRecord)}
 
 
 def _found(path: Path, name: str) -> LabRecord | str | None:

@@ -88,10 +88,12 @@ def _serve(args: argparse.Namespace, options: AppOptions, stop: Any) -> None:
     from explorer.service.prometheus import RunMetrics
     from explorer.service.routes import operator_routes
     from explorer.service.served_runner import ServedRunner
+    from explorer.service.zero_gpu import ZeroGpuRunner, is_lent, lender
     from explorer.ui.app import LazyRunner, build_app, close_page, make_store, num_queued
 
     metrics = RunMetrics() if args.metrics else None
-    runner, store = LazyRunner(), make_store(options)
+    runner = ZeroGpuRunner(lender()) if is_lent() else LazyRunner()
+    store = make_store(options)
     served = ServedRunner(runner, options.limits, [RunLog(), *([metrics] if metrics else [])])
     page, launch = build_app(served, options, store)
     if metrics:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from explorer.codec import decode
 from explorer.config import repo_path
 from explorer.errors import TraceError
+from explorer.lessons.lab_figures import LAB_FIGURES
 
 _ELSEWHERE = re.compile(r"\{[a-z0-9_]+@([\w.-]+)")  # the recording in a placeholder of explorer.lessons.figures
 
@@ -66,6 +67,11 @@ class Lesson:
     def traces(self) -> set[str]:
         """All recordings that are shown or that figures are taken from."""
         return set().union(*({stop.trace, *stop.others, *_ELSEWHERE.findall(str(stop))} for stop in self.stops))
+
+    @property
+    def experiments(self) -> set[str]:
+        """All experiments of the laboratory that figures are taken from."""
+        return {LAB_FIGURES[name][0] for stop in self.stops for name in LAB_FIGURES if f"{{{name}}}" in str(stop)}
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,19 @@
 """The figures of the lessons: a placeholder's name -> what a recording says, as text. Standard library only.
 
-In a text ``{tau}`` is a figure of the stop's own recording, ``{tau@NAME}`` one of another recording, and
-``{levels@NAME:rule}`` one of the step that the rule finds there.
+In a text ``{tau}`` is a figure of the stop's own recording, ``{tau@NAME}`` one of another recording,
+``{levels@NAME:rule}`` one of the step that the rule finds there, and ``{lab_NAME}`` one of the laboratory's records.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from explorer.errors import TraceError
 from explorer.insight import depths, miss_clause, percent, plural, quote, quoted
+from explorer.lab_records import LabRecord
+from explorer.lessons.lab_figures import LAB_FIGURES
 from explorer.lessons.steps import depth, draws_after, find_step, num_choices
 from explorer.trace import Step, Trace
 
@@ -21,10 +23,11 @@ PLACEHOLDER = re.compile(r"\{([a-z0-9_]+)(?:@([\w.-]+))?(?::([a-z_]+))?\}")
 @dataclass(frozen=True)
 class Recordings:
     """What figures are computed from: the recordings' names with whether each one's output equals plain decoding (None
-    where it was not compared), and what reads one of them."""
+    where it was not compared), what reads one of them, and the laboratory's records by experiment."""
 
     equal: Mapping[str, bool | None]
     read: Callable[[str], Trace]
+    experiments: Mapping[str, LabRecord] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,10 @@ def fill(text: str, scene: Scene) -> str:
 
 def _figure(match: re.Match[str], scene: Scene) -> str:
     name, other, rule = match.groups()
+    if name in LAB_FIGURES:
+        return _lab_figure(name, scene.recordings.experiments)
     if name not in FIGURES:
-        raise TraceError(f"no figure is called {name!r}; there are {', '.join(FIGURES)}")
+        raise TraceError(f"no figure is called {name!r}; there are {', '.join([*FIGURES, *LAB_FIGURES])}")
     if other is not None:
         if other not in scene.recordings.equal:
             raise TraceError(f"{match[0]} needs the recording {other!r}, which is not here")
@@ -53,6 +58,16 @@ def _figure(match: re.Match[str], scene: Scene) -> str:
     value = FIGURES[name](scene)
     if value is None:
         raise TraceError(f"{match[0]} has no value in this {scene.trace.method} run")
+    return value
+
+
+def _lab_figure(name: str, experiments: Mapping[str, LabRecord]) -> str:
+    experiment, compute = LAB_FIGURES[name]
+    if experiment not in experiments:
+        raise TraceError(f"{{{name}}} needs the laboratory's record {experiment!r}, which is not here")
+    value = compute(experiments[experiment])
+    if value is None:
+        raise TraceError(f"{{{name}}} has no value in the record {experiment!r}")
     return value
 
 

@@ -15,6 +15,7 @@ import gradio as gr
 
 from explorer.codec import encode
 from explorer.errors import TraceError
+from explorer.lab_records import shown_records
 from explorer.lessons.figures import Recordings
 from explorer.trace import Trace
 from explorer.ui.comparable import comparable_runs
@@ -83,7 +84,7 @@ def trace_viewer(context: Context, value: str | None = None, *, page: str = "", 
     def get_lesson(payload: Any) -> str:
         return answer_lesson(context.store, payload)
 
-    has_lessons = not page and bool(offered_lessons(item.name for item in context.store.library))
+    has_lessons = not page and bool(offered_lessons((item.name for item in context.store.library), shown_records()))
     marks = f'data-page="{page}"' if page else 'data-lessons="1"' if has_lessons else ""
 
     return gr.HTML(
@@ -157,7 +158,7 @@ def answer_lesson(store: TraceStore, payload: object) -> str:
     raw = read_object(payload)
     place = read_number(raw.get("lesson"), "lesson"), read_number(raw.get("stop"), "stop")
     equal = {item.name: item.output_equal for item in store.library}
-    return to_text(stop_view(Recordings(equal, store.library.trace), *place))
+    return to_text(stop_view(Recordings(equal, store.library.trace, shown_records()), *place))
 
 
 def _read_view(payload: object) -> ViewRequest:

@@ -38,15 +38,15 @@ LOOKS = (
 )
 
 
-def offered_lessons(names: Iterable[str]) -> list[Lesson]:
-    """The lessons whose recordings are all among these names."""
-    known = set(names)
-    return [lesson for lesson in load_lessons() if lesson.traces <= known]
+def offered_lessons(names: Iterable[str], experiments: Iterable[str]) -> list[Lesson]:
+    """The lessons whose recordings and records of the laboratory are all among these names."""
+    known, measured = set(names), set(experiments)
+    return [lesson for lesson in load_lessons() if lesson.traces <= known and lesson.experiments <= measured]
 
 
 def stop_view(recordings: Recordings, lesson: int, stop: int) -> dict[str, Any]:
     """One stop, resolved against recordings. Raises TraceError where it does not exist or they do not fit it."""
-    lessons = offered_lessons(recordings.equal)
+    lessons = offered_lessons(recordings.equal, recordings.experiments)
     if not lessons:
         raise TraceError("There are no lessons here: their recordings are missing.")
     if not 0 <= lesson < len(lessons) or not 0 <= stop < len(lessons[lesson].stops):

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from explorer.config import repo_path
+from explorer.lab_records import shown_records
 from explorer.lessons.data import load_lessons
 from explorer.lessons.figures import Recordings
 from explorer.target_presets import load_targets
@@ -23,7 +24,7 @@ from tests.support.traces import make_trace
 pytestmark = pytest.mark.browser
 
 LIBRARY = Library(repo_path("assets", "traces"))
-RECORDINGS = Recordings({item.name: item.output_equal for item in LIBRARY}, LIBRARY.trace)
+RECORDINGS = Recordings({item.name: item.output_equal for item in LIBRARY}, LIBRARY.trace, shown_records())
 PLACES = [(i, j) for i, lesson in enumerate(load_lessons()) for j in range(len(lesson.stops))]
 HISTOGRAM = next((i, j) for i, j in PLACES if load_lessons()[i].stops[j].has_demo)
 expect.set_options(timeout=60_000)

@@ -12,11 +12,12 @@ from explorer.errors import TraceError
 from explorer.lessons import data
 from explorer.lessons.data import Stop, load_lessons
 from explorer.lessons.figures import FIGURES, PLACEHOLDER
+from explorer.lessons.lab_figures import LAB_FIGURES
 from explorer.lessons.steps import NODE_RULES, STEP_RULES
 from tests.support.recorded import RECORDED
 
 STOPS = [(f"{i + 1}.{j + 1}", stop) for i, each in enumerate(load_lessons()) for j, stop in enumerate(each.stops)]
-SUBJECTS = ("Draft", "Medusa", "EAGLE", "mask", "Lossless", "report", "Claims")
+SUBJECTS = ("Draft", "Medusa", "EAGLE", "mask", "Lossless", "report", "loses", "Claims")
 
 
 def texts(stop: Stop) -> list[str]:
@@ -53,7 +54,7 @@ def test_a_stop_is_written_as_it_must_be(name: str, stop: Stop) -> None:
 def test_every_rule_and_every_figure_is_used_and_known() -> None:
     stops = [stop for _, stop in STOPS]
     used = [match for stop in stops for text in texts(stop) for match in PLACEHOLDER.finditer(text)]
-    assert {match[1] for match in used} == set(FIGURES)
+    assert {match[1] for match in used} == {*FIGURES, *LAB_FIGURES}
     assert {match[2] for match in used} - {None} <= set(RECORDED)
     assert {stop.step for stop in stops} == set(STEP_RULES)
     assert {stop.pin for stop in stops} == {"", *NODE_RULES}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from explorer.errors import TraceError
+from explorer.lab_records import EXPERIMENTS, shown_records
 from explorer.lessons.data import load_lessons
 from explorer.lessons.figures import Recordings
 from explorer.microsteps import micro_steps
@@ -29,7 +30,7 @@ def read(name: str) -> Trace:
 
 
 def view(lesson: int, stop: int) -> dict[str, Any]:
-    return stop_view(Recordings(EQUAL, read), lesson, stop)
+    return stop_view(Recordings(EQUAL, read, shown_records()), lesson, stop)
 
 
 @pytest.mark.parametrize(("lesson", "stop"), PLACES)
@@ -72,13 +73,17 @@ def test_the_contents_go_with_every_stop() -> None:
 
 
 def test_a_lesson_without_its_recordings_is_not_offered() -> None:
-    assert len(offered_lessons(RECORDED)) == len(load_lessons())
-    assert offered_lessons([]) == []
+    assert len(offered_lessons(RECORDED, EXPERIMENTS)) == len(load_lessons())
+    without = [lesson.title for lesson in offered_lessons(RECORDED, ["tree", "batch"])]
+    assert len(without) == len(load_lessons()) - 1 and "When speculation loses" not in without
+    assert offered_lessons([], EXPERIMENTS) == []
     some = [name for name in RECORDED if "typical" not in name]
-    assert "Lossless acceptance" not in [lesson.title for lesson in offered_lessons(some)]
+    assert "Lossless acceptance" not in [lesson.title for lesson in offered_lessons(some, EXPERIMENTS)]
     only = ["medusa-maths", "medusa-code", "medusa-code-64"]
-    assert offered_lessons(only) == [], "what its figures are taken from must be there as well"
-    assert [lesson.title for lesson in offered_lessons([*only, "eagle2-code"])][1] == "Medusa and its static tree"
+    assert offered_lessons(only, EXPERIMENTS) == [], "what its figures are taken from must be there as well"
+    assert [lesson.title for lesson in offered_lessons([*only, "eagle2-code"], EXPERIMENTS)][
+        1
+    ] == "Medusa and its static tree"
 
 
 @pytest.mark.parametrize("place", [(-1, 0), (0, -1), (7, 0), (0, 99)])
