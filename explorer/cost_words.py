@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from explorer.prediction import TOTAL_TOKENS, DeviceCost, Prediction
+from explorer.kernel_words import kernel_tables
+from explorer.prediction import TOTAL_TOKENS, CostReport, DeviceCost, Prediction
+from explorer.projections import projection_table
+from explorer.tables import Table
 from explorer.theory import free_rows, pass_work
 
 MANY_ROWS = 60  # the published budget of EAGLE-2
@@ -26,6 +29,13 @@ def floor_sentence(cost: DeviceCost) -> str:
         f"{floor:.0f} ms: it takes {one / floor:.1f} × that. By the roofline a pass could carry {rows} rows for the "
         f"price of one; from there on the {cost.peaks.rate / 1e9:.0f} billion operations a second are the limit"
     )
+
+
+def cost_tables(report: CostReport) -> list[Table]:
+    """Beside passes and trees: the operations with kernels of our own, and what other devices promise."""
+    found = kernel_tables(report.kernels) if report.kernels else []
+    shape = report.cost.shape
+    return [*found, projection_table(shape, report.cost.prefix_len)] if shape else found
 
 
 def prediction_sentence(item: Prediction) -> str:

@@ -129,6 +129,38 @@ def test_measured_figures_are_those_of_the_recordings() -> None:
     assert rows[1:] == expected
 
 
+def bench_rows() -> dict[str, dict[str, Any]]:
+    """Lane -> its figures in the committed reports of the benchmark; the first report that has it counts."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted((ROOT / "assets" / "bench").glob("*.json")):
+        report = json.loads(path.read_text(encoding="utf-8"))
+        assert report["num_questions"] == 40
+        assert all(row["num_prompts"] == 40 for row in report["methods"].values()), path.name
+        assert all(parting["is_near_tie"] for row in report["methods"].values() for parting in row["divergences"])
+        found = report["methods"] | found
+    return found
+
+
+def test_benchmark_figures_are_those_of_the_reports() -> None:
+    rows = bench_rows()
+    written = [row for row in table("Measured over prompts") if names(row[0])]
+    assert sorted(names(row[0])[0] for row in written) == sorted(rows)
+    for row in written:
+        real = rows[names(row[0])[0]]
+        speeds = [real[name] and real[name]["median"] for name in ("tokens_per_second", "speedup")]
+        figures = [None if real["tau"] is None or real["num_steps"] == 0 else real["tau"], *speeds]
+        assert row[2] == ("–" if figures[0] is None else f"{figures[0]:.2f}"), row
+        assert row[3:5] == [f"{speeds[0]:.1f}", f"{speeds[1]:.2f}"], row
+        assert row[-1] == f"{real['num_equal']} of {real['num_prompts']}", row
+
+
+def test_methods_table_has_the_benchmarks_figures() -> None:
+    rows = bench_rows()
+    for row in table("Methods"):
+        real = rows[names(row[0])[0]]
+        assert row[5:7] == [f"{real['tau']:.2f}", f"{real['speedup']['median']:.2f}"], row
+
+
 def test_example_commands_use_real_options() -> None:
     examples = re.findall(r"-m explorer (\w+) (.*)", "\n".join(re.findall(r"```bash\n(.*?)```", README, re.DOTALL)))
     assert examples

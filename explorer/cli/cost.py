@@ -18,9 +18,9 @@ from rich.table import Table
 from explorer.cli.run_options import add_model_arguments, add_numerics_argument
 from explorer.codec import encode
 from explorer.config import BACKENDS, DTYPES, METHOD_NAMES
-from explorer.cost_words import cost_sentence, floor_sentence, verdict_sentence
+from explorer.cost_words import cost_sentence, cost_tables, floor_sentence, verdict_sentence
 from explorer.errors import SettingError
-from explorer.kernel_words import commit_sentence, kernel_tables
+from explorer.kernel_words import commit_sentence
 from explorer.prediction import TOTAL_TOKENS, CostReport, DeviceCost, Prediction
 from explorer.runner_events import RunRequest, Status, drain
 from explorer.tables import Table as Rows
@@ -75,7 +75,7 @@ def _print(report: CostReport) -> None:
     console.print(_pass_table(cost))
     for label, trees in report.methods.items():
         console.print(_tree_table(label, trees))
-    for found in kernel_tables(report.kernels) if report.kernels else []:
+    for found in cost_tables(report):
         console.print(_rich_table(found))
         console.print(found.note, style="dim", highlight=False)
     print(f"{cost_sentence(cost)}.")

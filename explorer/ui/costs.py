@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from explorer.config import AUTO
-from explorer.cost_words import cost_sentence, floor_sentence, verdict_sentence
+from explorer.cost_words import cost_sentence, cost_tables, floor_sentence, verdict_sentence
 from explorer.errors import ExplorerError
-from explorer.kernel_words import commit_sentence, kernel_tables
+from explorer.kernel_words import commit_sentence
 from explorer.markdown import table
 from explorer.prediction import CostReport
 from explorer.runner_events import RunRequest, Status
@@ -31,7 +31,7 @@ class CostScreen(NamedTuple):
     button: Any = KEEP
     status: Any = KEEP
     plot: Any = KEEP
-    kernels: Any = KEEP
+    details: Any = KEEP
 
 
 def measure_costs(context: Context, target: Any) -> Iterator[CostScreen]:
@@ -43,7 +43,7 @@ def measure_costs(context: Context, target: Any) -> Iterator[CostScreen]:
         with closing(context.runner.measure(RunRequest(methods[0], target=preset.source), methods)) as work:
             report = yield from _follow(work)
         done, figure = status("done", told(report)), figure_update(cost_figure(report))
-        yield CostScreen(gr.update(interactive=True), done, figure, gr.update(value=kernels(report), visible=True))
+        yield CostScreen(gr.update(interactive=True), done, figure, gr.update(value=details(report), visible=True))
     except ExplorerError as error:
         yield CostScreen(gr.update(interactive=True), status("error", str(error)))
     except Exception:  # the page's last boundary
@@ -61,14 +61,13 @@ def told(report: CostReport) -> str:
     return "\n".join(f"{sentence}." for sentence in [*about, *verdicts, hint] if sentence)
 
 
-def kernels(report: CostReport) -> str:
-    """What the operations with kernels of ours cost, as Markdown; empty where it was not measured."""
-    if report.kernels is None:
-        return ""
+def details(report: CostReport) -> str:
+    """What the operations with kernels of ours cost, and what other devices promise, as Markdown."""
     lines = []
-    for each in kernel_tables(report.kernels):
+    for each in cost_tables(report):
         lines += [f"**{each.title}**", "", *table(each.head, each.rows), "", each.note, ""]
-    return "\n".join([*lines, f"Not measured: {report.kernels.missing}." if report.kernels.missing else ""])
+    missing = report.kernels.missing if report.kernels else ""
+    return "\n".join([*lines, f"Not measured: {missing}." if missing else ""])
 
 
 def _follow(work: Generator[Status, None, CostReport]) -> Generator[CostScreen, None, CostReport]:

@@ -25,6 +25,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.insight": 0,
     "explorer.kernel_words": 0,
     "explorer.prediction": 0,
+    "explorer.projections": 0,
     "explorer.cost_words": 0,
     "explorer.rules": 0,
     "explorer.questions": 0,

@@ -178,8 +178,8 @@ def _costs(context: Context, target: gr.Dropdown) -> None:
         line = status_line(status("idle", COSTS_HINT), elem_id="cost-status")
         button = gr.Button("Measure", size="sm", min_width=80, elem_id="measure")
         plot = gr.Plot(visible=False, show_label=False, elem_id="cost-plot")
-        kernels = gr.Markdown(visible=False, elem_id="kernels")
-    outputs = [button, line, plot, kernels]
+        details = gr.Markdown(visible=False, elem_id="cost-details")
+    outputs = [button, line, plot, details]
     button.click(bind(costs.measure_costs, context), target, outputs, concurrency_limit=MAX_IN_LINE, **PRIVATE)
 
 

@@ -33,7 +33,7 @@ def test_progress_then_figure_and_sentences(context: Context) -> None:
     text = str(said(screens[-1])["text"])
     assert "60 rows cost" in text and "EAGLE-2 pays here." in text and "auto" in text
     assert "slots: 4.3 µs of host time, 14.3 µs with making room" in text
-    tables = screens[-1].kernels
+    tables = screens[-1].details
     assert tables["visible"] and "| naive | 0.500 | 1.0e-07 |" in tables["value"]
     assert "| slots | 4.3 | 4.3 | 10.0 |" in tables["value"] and "NVIDIA GPU" in tables["value"]
     assert len(screens[-1].plot["value"].data) == 4  # passes; expected, needed and the fastest tree of one method
