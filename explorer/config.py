@@ -236,7 +236,10 @@ def cache_dir() -> Path:
 
 def prepare_environment() -> None:
     """What must be set before torch or Gradio is imported; a value that the user has set stays."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # spinning OpenMP threads starve the server on small machines
+    if "OMP_WAIT_POLICY" not in os.environ:
+        # OpenMP's threads spin between the products of a pass, under a millisecond: asleep they would have to be woken
+        # hundreds of times a pass (a third of its time on two cores), spinning on they would starve the server.
+        os.environ.setdefault("GOMP_SPINCOUNT", "50000")
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     os.environ.setdefault("GRADIO_RUN_HISTORY", "False")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
