@@ -151,11 +151,17 @@ def test_sampling_rule_follows_the_temperature():
 
 def test_prepare_environment_keeps_what_the_user_set(monkeypatch):
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
-    monkeypatch.delenv("GRADIO_ANALYTICS_ENABLED", raising=False)
+    for name in ("GRADIO_ANALYTICS_ENABLED", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(name, raising=False)
     config.prepare_environment()
     import os
 
     assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE" and os.environ["GRADIO_ANALYTICS_ENABLED"] == "False"
+    assert "GOMP_SPINCOUNT" not in os.environ, "how threads wait was said already"
+    monkeypatch.delenv("OMP_WAIT_POLICY")
+    config.prepare_environment()
+    assert int(os.environ["GOMP_SPINCOUNT"]) > 0
+    monkeypatch.delenv("GOMP_SPINCOUNT")
 
 
 def test_cache_dir_follows_the_environment(monkeypatch, tmp_path):

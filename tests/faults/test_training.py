@@ -43,7 +43,7 @@ def begin(work: Path) -> subprocess.Popen[str]:
 def test_a_killed_training_loses_nothing_but_the_batch_under_way(tmp_path: Path) -> None:
     ends: list[Path] = []
     num_killed = 0
-    for name, delays in (("whole", []), ("killed", [0.05, 0.4, 0.8])):
+    for name, delays in (("whole", []), ("killed", [0.1, 0.6])):
         work = tmp_path / name
         write_corpus(work / "text" / "a.npz", tiny_corpus())
         for delay in delays:
@@ -55,7 +55,7 @@ def test_a_killed_training_loses_nothing_but_the_batch_under_way(tmp_path: Path)
         answer, _ = child.communicate(timeout=240)
         assert child.returncode == 0
         ends.append(Path(answer.strip().splitlines()[-1]))
-    assert num_killed >= 2, "the machine was too fast for this test: make the training longer"
+    assert num_killed == 2, "the machine was too fast for this test: make the training longer"
     weights = [load_file(next(folder.glob("*.safetensors"))) for folder in ends]
     assert weights[0].keys() == weights[1].keys()
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
