@@ -33,7 +33,7 @@ from explorer.prediction import (
 from explorer.runner_events import RunRequest, Status
 from explorer.sampling import Sampler
 from explorer.target import Target, TargetOutput
-from explorer.tree import DraftTree
+from explorer.tree import DraftTree, binary_parents
 from explorer.verify import is_finite, verify_greedy
 
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
@@ -215,5 +215,4 @@ def _some_tokens(target: Target, count: int) -> list[int]:
 
 def any_tree(target: Target, num_rows: int) -> DraftTree:
     """A binary tree of so many rows, of any tokens."""
-    parents = [-1, *((row - 1) // 2 for row in range(1, num_rows))]
-    return DraftTree.from_lists(_some_tokens(target, num_rows), parents)
+    return DraftTree.from_lists(_some_tokens(target, num_rows), binary_parents(num_rows))

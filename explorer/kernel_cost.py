@@ -17,6 +17,7 @@ from explorer.models.slot_cache import SlotCache
 from explorer.runner_events import Status
 from explorer.target import Target
 from explorer.theory import ModelShape
+from explorer.tree import DraftTree, binary_parents
 from kernels.dispatch import BackendUnavailableError, pick, resolve
 from kernels.tree_attention import by_row, naive
 from kernels.tree_attention.inputs import IN_ORDER, KeyLayout
@@ -51,7 +52,7 @@ def attention_times(
     key, value = (
         torch.randn(1, shape.num_kv_heads, num_keys, dim, generator=generator).to(device, dtype) for _ in range(2)
     )
-    tree = _binary_tree(num_rows).to(device)
+    tree = DraftTree.from_lists([0] * num_rows, binary_parents(num_rows)).tree_mask.to(device)
     slots = KeyLayout(torch.arange(num_keys, device=device))  # the same keys in the same order, found by number
     calls, missing = _implementations(tree, slots, device, dim)
     scale = dim**-0.5
@@ -88,14 +89,6 @@ def _implementations(
     calls["triton"] = call(kernel, words(tree, PREFIX), IN_ORDER)
     calls["triton, through slots"] = call(kernel, words(tree, PREFIX), slots)
     return calls, ""
-
-
-def _binary_tree(num_rows: int) -> Tensor:
-    """The mask [R, R] of a tree in which every row has two children."""
-    mask = torch.eye(num_rows, dtype=torch.bool)
-    for row in range(1, num_rows):
-        mask[row] |= mask[(row - 1) // 2]
-    return mask
 
 
 def commit_caches(

@@ -139,3 +139,8 @@ class DraftTree:
         index = torch.tensor(kept, dtype=torch.int64)
         parents = torch.tensor([new_row[self.parent_list[row]] for row in kept], dtype=torch.int64)
         return DraftTree(self.tokens[index], parents, self.roles[index], self.draft_probs[index])
+
+
+def binary_parents(num_rows: int) -> list[int]:
+    """Parents of a tree in which every row has two children, as far as they go: a shape to measure with."""
+    return [-1, *((row - 1) // 2 for row in range(1, num_rows))]

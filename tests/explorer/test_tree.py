@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.tree import DraftTree
+from explorer.tree import DraftTree, binary_parents
 from tests.support.trees import trees
 
 
@@ -89,3 +89,9 @@ def test_rows_without_a_probability_add_nothing_to_the_score() -> None:
     tree = DraftTree.from_lists([1, 2, 3], [-1, 0, 1], draft_probs=[float("nan"), float("nan"), 0.5])
     assert tree.scores.tolist() == pytest.approx([0.0, 0.0, -0.6931472])
     assert torch.isfinite(tree.scores).all()
+
+
+def test_a_binary_tree_has_two_children_a_row() -> None:
+    assert binary_parents(1) == [-1]
+    tree = DraftTree.from_lists([0] * 7, binary_parents(7))
+    assert [tree.children(row) for row in range(7)] == [[1, 2], [3, 4], [5, 6], [], [], [], []]
