@@ -49,7 +49,7 @@ class Refusal:
     def error(self) -> ExplorerError:
         """The same error again."""
         kind = getattr(errors, self.kind, DeviceError)
-        return kind(self.text)  # type: ignore[no-any-return]
+        return kind(self.text)
 
 
 @dataclass(frozen=True)
@@ -175,4 +175,4 @@ def lender() -> Callable[..., Callable[..., Any]]:
         from spaces import GPU
     except ImportError as error:
         raise DeviceError(f"{MARK} is set, but the package spaces is missing: pip install spaces") from error
-    return GPU  # type: ignore[no-any-return]
+    return GPU
