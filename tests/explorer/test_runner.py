@@ -53,7 +53,8 @@ def test_measuring_takes_its_turn_on_the_device(runner):
     run.close()
     report = drain(work, events.append)
     assert report.methods == {} and report.cost.verify_at(8) > 0  # the golden drafter brings no profile
-    assert events[-1].fraction > 0
+    assert max(event.fraction or 0 for event in events) > 0
+    assert report.kernels is not None and report.kernels.commits
     assert finished(runner.run(wanted)).stats.num_steps > 0
 
 
