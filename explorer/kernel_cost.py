@@ -84,7 +84,7 @@ def _implementations(
     try:
         backend = resolve("triton", device, dim)
     except BackendUnavailableError as error:
-        return calls, str(error)
+        return calls, str(error).partition(";")[0]  # what to choose instead is for whoever chose it
     kernel, words = (pick(name, backend, device) for name in ("tree_attention", "tree_mask"))
     calls["triton"] = call(kernel, words(tree, PREFIX), IN_ORDER)
     calls["triton, through slots"] = call(kernel, words(tree, PREFIX), slots)

@@ -53,6 +53,7 @@ class KernelCost:
 
 def kernel_tables(cost: KernelCost) -> list[Table]:
     """Both operations as tables."""
+    note = f"{ATTENTION_NOTE} Not measured: {cost.missing}." if cost.missing else ATTENTION_NOTE
     attention = [[item.name, f"{item.ms:.3f}", f"{item.difference:.1e}"] for item in cost.attention]
     commits = [
         [item.cache, *(f"{value:.1f}" for value in (item.commit_us, item.done_us, item.reserve_us))]
@@ -60,7 +61,7 @@ def kernel_tables(cost: KernelCost) -> list[Table]:
     ]
     rows = f"{cost.num_rows} rows behind {cost.prefix_len} tokens"
     return [
-        Table(f"Tree attention, {rows}", ["implementation", "ms", "largest difference"], attention, ATTENTION_NOTE),
+        Table(f"Tree attention, {rows}", ["implementation", "ms", "largest difference"], attention, note),
         Table(
             f"Committing {cost.num_committed} of {cost.num_rows} rows",
             ["cache", "commit µs", "until the device is done µs", "making room µs"],

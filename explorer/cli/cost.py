@@ -83,8 +83,6 @@ def _print(report: CostReport) -> None:
         print(f"{floor}.")
     if report.kernels:
         print(f"{commit_sentence(report.kernels)}.")
-        if report.kernels.missing:
-            print(f"Not measured: {report.kernels.missing}.")
     for label, trees in report.methods.items():
         fastest = max(trees, key=lambda item: item.tokens_per_second, default=None)
         print(f"{verdict_sentence(label, fastest)}.")

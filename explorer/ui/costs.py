@@ -66,8 +66,7 @@ def details(report: CostReport) -> str:
     lines = []
     for each in cost_tables(report):
         lines += [f"**{each.title}**", "", *table(each.head, each.rows), "", each.note, ""]
-    missing = report.kernels.missing if report.kernels else ""
-    return "\n".join([*lines, f"Not measured: {missing}." if missing else ""])
+    return "\n".join(lines)
 
 
 def _follow(work: Generator[Status, None, CostReport]) -> Generator[CostScreen, None, CostReport]:
