@@ -64,7 +64,7 @@ def main() -> None:
         for num_steps in (40, 200):
             server = ViewerServer(make_trace("eagle2", num_steps, 60))
             page.goto(server.url)
-            page.wait_for_function("window.viewer.store.steps.length > 0")
+            page.wait_for_function("window.viewer.store.done")
             _report(f"draw a 60-row step ({num_steps}-step trace)", page.evaluate(DRAW_STEPS))
             _report("link a hovered node", page.evaluate(HOVER_NODES))
             first, whole = page.evaluate(OPEN_TRACE)
