@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from explorer.tables import Table
 
-CLAIMED_US = 8  # host time of a commit that implementations with paged caches claim
+CLAIMED_US = 8  # host time that is claimed of commits in paged caches; a figure to measure against, not ours
 ATTENTION_NOTE = (
     "One layer's attention for one tree, the same inputs for all; the largest difference is from the reference "
     "computed in float64. Through slots: keys and values are read by a table of slot numbers."

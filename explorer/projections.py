@@ -1,7 +1,7 @@
 """What the roofline promises of a target on GPUs that are not here: projections from published peaks, not measurements.
 
-Peaks are NVIDIA's data sheets' (bandwidth of the memory; dense bfloat16 with float32 sums, without sparsity), read
-2026-11. Standard library only.
+Peaks are those that NVIDIA publishes (bandwidth of the memory; dense bfloat16 with float32 sums, without sparsity).
+Standard library only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BFLOAT16_BYTES = 2
 MANY_ROWS = 60
 NOTE = (
     "Projected, not measured: the target's shape in bfloat16 against the peaks of the data sheets. No program reaches "
-    "them, and launching kernels is not counted, which on a target this small takes longer than the pass itself would."
+    "them, and launching kernels is not counted, which on a target this small may well take longer than the pass itself."
 )
 
 

@@ -4,8 +4,8 @@ The call goes on in a worker process that has the GPU; the server's own process 
 the two is pickled, so a run sends its events, an error goes as its words, and models live in the worker only. A whole
 run, plain decoding included, is one call: nothing of it survives in the worker that a next click could rely on.
 
-(huggingface.co/docs/hub/spaces-zerogpu, read 2026-11: generators are passed through, ``duration`` may be a function of
-the call's arguments, and a shorter one waits less.)
+(huggingface.co/docs/hub/spaces-zerogpu: generators are passed through, ``duration`` may be a function of the call's
+arguments, and a shorter one waits less.)
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MARK = "SPACES_ZERO_GPU"  # set by the platform where GPUs are lent
 LOADING_SECONDS = 20  # a worker that has loaded nothing yet
-SECONDS_A_TOKEN = 0.06  # both lanes together, of a target of 7 billion parameters
+SECONDS_A_TOKEN = 0.06  # estimated: both lanes together, of a target of 7 billion parameters
 MOST_SECONDS = 120
 MEASURING_SECONDS = 60
 LOG = logging.getLogger(__name__)
