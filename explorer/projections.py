@@ -22,7 +22,7 @@ BFLOAT16_BYTES = 2
 MANY_ROWS = 60
 NOTE = (
     "Projected, not measured: the target's shape in bfloat16 against the peaks of the data sheets. No program reaches "
-    "them, and launching kernels is not counted, which on a target this small may well take longer than the pass itself."
+    "them, and launching kernels is not counted, which on a target this small may take longer than the pass itself."
 )
 
 
