@@ -15,6 +15,7 @@ from explorer.errors import CheckpointError
 from explorer.models.attention import LAYOUT
 from explorer.models.batch_cache import BatchCache
 from explorer.models.cache import CacheShape, TreeCache
+from explorer.models.flat import FlatDecoder, flatten
 from explorer.models.fused import fuse, probe_decoder
 from explorer.models.packed import is_packable, pack, pack_linears
 from explorer.models.perturbation import perturbed
@@ -84,9 +85,11 @@ class Target:
         )
         self._decoder = model.get_decoder()
         self._check_head(model)
+        self._flat: FlatDecoder | None = None
         if is_packable(self.lm_head):
             fuse(self._decoder, self._attention(), partial(probe_decoder, self._decoder))
             pack_linears(self._decoder)
+            self._flat = flatten(self._decoder)
         self.head = pack(self.lm_head) if head is None else head
         self.start(0)
 
@@ -194,6 +197,8 @@ class Target:
     def _states(self, tokens: Tensor, positions: Tensor, mask: Tensor | None, cache: TreeCache) -> Tensor:
         """Hidden states [B, R, H] of tokens [B, R], all sequences at the same positions [R] and with the same mask."""
         with torch.inference_mode():
+            if self._flat is not None:
+                return self._flat(tokens, positions, mask, cache.write, cache.layout)
             output = self._decoder(
                 input_ids=tokens.to(self.device),
                 position_ids=positions[None].to(self.device),
