@@ -2,6 +2,7 @@
 
 A: ``medusa_lm_head.pt``, an LM matrix per head. B: ``medusa_lm_head.safetensors``, heads read through the target's LM
 head. C (Medusa-2): a whole model whose files hold ``medusa_head.*`` beside its own tensors. vLLM's: see vllm_medusa.
+Beside B there may be a file of ours that other readers leave alone: the tokens that the heads draft from.
 Source: FasterDecoding/Medusa (`medusa/train/train_legacy.py`, `medusa/model/medusa_model.py`) and the axolotl fork that
 trained Medusa-2.
 """
@@ -30,6 +31,7 @@ from explorer.errors import CheckpointError
 from explorer.models.medusa_heads import MedusaHeads
 
 FILES = ("medusa_lm_head.safetensors", "medusa_lm_head.pt")
+TOKEN_MAP_FILE = "token_map.safetensors"  # one tensor of that name [draft vocabulary] int64, as in vLLM's layout
 FULL_MODEL_PREFIX = "medusa_head."
 _KEY = re.compile(r"(\d{1,4})\.(\d{1,4})\.(linear\.weight|linear\.bias|weight)")
 
@@ -43,7 +45,9 @@ def load_medusa(source: str, target: TargetFacts) -> LoadedDrafter:
     in_file: Callable[[str], str] = vllm_name if is_vllm(found) else str
     tensors, token_map = from_vllm(found) if is_vllm(found) else (_fill_in_repeated_blocks(found), None)
     sizes = _infer_sizes(shapes_of(tensors), target, report, in_file)
-    _check_vocabulary(sizes[3], token_map, target, report)
+    if (folder / TOKEN_MAP_FILE).is_file() and token_map is None:
+        token_map = _read_token_map(folder, sizes[4], report)
+    _check_vocabulary(sizes, token_map, target, report)
     report.raise_if_any()
     with torch.device("meta"):  # each parameter becomes a tensor of the file
         module = MedusaHeads(*sizes)
@@ -117,10 +121,22 @@ def _infer_sizes(
     return sizes
 
 
-def _check_vocabulary(num_rows: int, token_map: Tensor | None, target: TargetFacts, report: Report) -> None:
+def _read_token_map(folder: Path, own_lm: bool, report: Report) -> Tensor | None:
+    """The tokens that heads without a matrix draft from; notes what is wrong with the file."""
+    found = read_tensors([folder / TOKEN_MAP_FILE])
+    if own_lm or set(found) != {TOKEN_MAP}:
+        report.add(f"{TOKEN_MAP_FILE} must hold {TOKEN_MAP} alone, for heads that have no matrix of their own")
+        return None
+    return found[TOKEN_MAP]
+
+
+def _check_vocabulary(
+    sizes: tuple[int, int, int, int, bool], token_map: Tensor | None, target: TargetFacts, report: Report
+) -> None:
+    num_rows, own_lm = sizes[3:]
     if token_map is None:
         report.require_equal("vocabulary", num_rows, target.vocab_size)
-    elif check_token_ids(TOKEN_MAP, token_map, target.vocab_size, report) and len(token_map) != num_rows:
+    elif check_token_ids(TOKEN_MAP, token_map, target.vocab_size, report) and own_lm and num_rows != len(token_map):
         report.add(f"{TOKEN_MAP} names {len(token_map)} tokens, but the heads' matrices have {num_rows} rows")
 
 

@@ -31,6 +31,7 @@ class EagleMethod(Method):
 
     def __init__(self, target: Target, drafter: EagleDrafter, settings: Any) -> None:
         from explorer.models.eagle_layer import DraftCache  # loaded already, with the drafter
+        from explorer.models.flat import FlatLayers
         from explorer.models.fused import fuse
         from explorer.models.packed import is_packable, pack, pack_linears
 
@@ -39,6 +40,7 @@ class EagleMethod(Method):
         if is_packable(target.lm_head):  # nothing is left to do where another run did it
             fuse(drafter, pick("tree_attention", target.backend, target.device), drafter.probe)
             pack_linears(drafter)
+            drafter.flat = FlatLayers(drafter.layers) if FlatLayers.can_run(drafter.layers) else None
         is_full = drafter.config.draft_vocab_size is None  # then its head is the target's
         self._head = target.head if is_full else pack(drafter.head_layer())
         self._clock = Clock(target.device)

@@ -12,6 +12,9 @@ from torch import Tensor, nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
 
+from explorer.models.flat import FlatLayers
+from kernels.tree_attention.inputs import IN_ORDER
+
 # transformers renamed the argument during 5.x, and the name it does not know would be dropped without a word.
 _CACHE_NAME = "cache" if "cache" in inspect.signature(LlamaDecoderLayer.forward).parameters else "past_key_values"
 
@@ -69,13 +72,17 @@ class DraftCache:
         self._layers = [(keys[:, :, :length], values[:, :, :length]) for keys, values in self._layers]
 
     def update(self, keys: Tensor, values: Tensor, layer_idx: int, **_unused: object) -> tuple[Tensor, Tensor]:
-        """What transformers' attention calls: append along the length, return everything held for the layer."""
-        if layer_idx == len(self._layers):
+        """What transformers' attention calls."""
+        return self.write(layer_idx, keys, values)
+
+    def write(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Append along the length, return everything held for the layer."""
+        if layer == len(self._layers):
             self._layers.append((keys, values))
         else:
-            held_keys, held_values = self._layers[layer_idx]
-            self._layers[layer_idx] = (torch.cat([held_keys, keys], 2), torch.cat([held_values, values], 2))
-        return self._layers[layer_idx]
+            held_keys, held_values = self._layers[layer]
+            self._layers[layer] = (torch.cat([held_keys, keys], 2), torch.cat([held_values, values], 2))
+        return self._layers[layer]
 
 
 class EagleDrafter(nn.Module):
@@ -97,6 +104,7 @@ class EagleDrafter(nn.Module):
         self.fc = nn.Linear(2 * config.hidden_size, config.hidden_size, bias=config.fc_bias)
         self.layers = nn.ModuleList(LlamaDecoderLayer(llama, index) for index in range(config.num_layers))
         self.layers[0].input_layernorm = nn.Identity()
+        self.flat: FlatLayers | None = None  # what runs in place of the layers once they are fused and packed
         if config.qkv_bias:
             self._add_qkv_bias()
         self.rotary = LlamaRotaryEmbedding(llama)
@@ -152,6 +160,9 @@ class EagleDrafter(nn.Module):
         embedded = nn.functional.embedding(tokens, self.embedding)
         hidden = self.fc(torch.cat([embedded.to(features.dtype), features], dim=-1))
         rotation = self.rotary(hidden, positions)
+        if self.flat is not None:
+            rows = None if mask is None else mask[0, 0]
+            return self.flat(hidden, rotation, rows, None if cache is None else cache.write, IN_ORDER)
         for layer in self.layers:
             hidden = layer(hidden, attention_mask=mask, position_embeddings=rotation, **{_CACHE_NAME: cache})
         return hidden

@@ -8,7 +8,7 @@ weights, so whatever replaces those (explorer.models.perturbation) holds here to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -42,7 +42,7 @@ class _Norm(NamedTuple):
 class FlatLayers:
     """Decoder layers whose attention, MLP and norms were replaced by packed fused ones (explorer.models.fused)."""
 
-    def __init__(self, layers: Sequence[Any]) -> None:
+    def __init__(self, layers: Iterable[Any]) -> None:
         """A layer's first norm may be ``nn.Identity``. Check ``can_run`` before."""
         self._layers = [
             (_norm_of(layer.input_layernorm), layer.self_attn, _norm_of(layer.post_attention_layernorm), layer.mlp)
@@ -50,7 +50,7 @@ class FlatLayers:
         ]
 
     @staticmethod
-    def can_run(layers: Sequence[Any]) -> bool:
+    def can_run(layers: Iterable[Any]) -> bool:
         """Whether every module of these layers is one that the loop stands for."""
         return all(map(_is_known, layers)) and hasattr(torch.ops.mkldnn._linear_pointwise, "binary")
 
@@ -148,7 +148,7 @@ def _is_known(layer: Any) -> bool:
     )
 
 
-def _norm_of(module: nn.RMSNorm | nn.Identity) -> Callable[[Tensor], Tensor]:
+def _norm_of(module: nn.RMSNorm | nn.Identity) -> _Norm | nn.Identity:
     return _Norm.of(module) if isinstance(module, nn.RMSNorm) else module
 
 
