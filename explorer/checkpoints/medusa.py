@@ -2,7 +2,7 @@
 
 A: ``medusa_lm_head.pt``, an LM matrix per head. B: ``medusa_lm_head.safetensors``, heads read through the target's LM
 head. C (Medusa-2): a whole model whose files hold ``medusa_head.*`` beside its own tensors. vLLM's: see vllm_medusa.
-Beside B there may be a file of ours that other readers leave alone: the tokens that the heads draft from.
+Beside B there may be a token map of ours: see token_map.
 Source: FasterDecoding/Medusa (`medusa/train/train_legacy.py`, `medusa/model/medusa_model.py`) and the axolotl fork that
 trained Medusa-2.
 """
@@ -26,12 +26,12 @@ from explorer.checkpoints.drafter import (
     require_floats,
 )
 from explorer.checkpoints.files import Report, Shape, expected_shapes, locate, read_tensors, shapes_of, weight_files
+from explorer.checkpoints.token_map import read_token_map
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP, from_vllm, is_vllm, vllm_name
 from explorer.errors import CheckpointError
 from explorer.models.medusa_heads import MedusaHeads
 
 FILES = ("medusa_lm_head.safetensors", "medusa_lm_head.pt")
-TOKEN_MAP_FILE = "token_map.safetensors"  # one tensor of that name [draft vocabulary] int64, as in vLLM's layout
 FULL_MODEL_PREFIX = "medusa_head."
 _KEY = re.compile(r"(\d{1,4})\.(\d{1,4})\.(linear\.weight|linear\.bias|weight)")
 
@@ -45,8 +45,8 @@ def load_medusa(source: str, target: TargetFacts) -> LoadedDrafter:
     in_file: Callable[[str], str] = vllm_name if is_vllm(found) else str
     tensors, token_map = from_vllm(found) if is_vllm(found) else (_fill_in_repeated_blocks(found), None)
     sizes = _infer_sizes(shapes_of(tensors), target, report, in_file)
-    if (folder / TOKEN_MAP_FILE).is_file() and token_map is None:
-        token_map = _read_token_map(folder, sizes[4], report)
+    if token_map is None:
+        token_map = read_token_map(folder, sizes[4], report)
     _check_vocabulary(sizes, token_map, target, report)
     report.raise_if_any()
     with torch.device("meta"):  # each parameter becomes a tensor of the file
@@ -119,15 +119,6 @@ def _infer_sizes(
     report.compare(*({in_file(name): shape for name, shape in shapes.items()} for shapes in (expected, found)))
     report.require_equal("hidden size", hidden_size, target.hidden_size)
     return sizes
-
-
-def _read_token_map(folder: Path, own_lm: bool, report: Report) -> Tensor | None:
-    """The tokens that heads without a matrix draft from; notes what is wrong with the file."""
-    found = read_tensors([folder / TOKEN_MAP_FILE])
-    if own_lm or set(found) != {TOKEN_MAP}:
-        report.add(f"{TOKEN_MAP_FILE} must hold {TOKEN_MAP} alone, for heads that have no matrix of their own")
-        return None
-    return found[TOKEN_MAP]
 
 
 def _check_vocabulary(

@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from explorer.checkpoints.medusa import TOKEN_MAP_FILE, load_medusa
+from explorer.checkpoints.medusa import load_medusa
+from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.config import Sampling
 from explorer.methods.medusa import Medusa, MedusaSettings
 from explorer.sampling import Sampler

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from explorer.checkpoints.medusa import TOKEN_MAP_FILE
+from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from tests.explorer.checkpoints.test_medusa import heads_of, refused
 from tests.support.checkpoints import Facts, copy_golden, golden_dir
 
