@@ -198,10 +198,13 @@ def run_checks(python: str, pytest_arguments: Sequence[str], started: float) -> 
 
 
 def workers(pytest_arguments: Sequence[str]) -> tuple[str, ...]:
-    """Options that spread the test files over the processors, unless the caller says how many or wants a debugger."""
+    """Options that spread the test files over the processors, unless the caller says how many or wants a debugger.
+
+    In their own order, longest first (tests/conftest.py); else pytest-xdist begins with the files of most tests.
+    """
     number = min(MAX_WORKERS, os.cpu_count() or 1)
     is_told = any(argument.startswith(("-n", "--numprocesses", "--pdb")) for argument in pytest_arguments)
-    return () if number == 1 or is_told else ("-n", str(number), "--dist", "loadfile")
+    return () if number == 1 or is_told else ("-n", str(number), "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 def stream(*command: str) -> tuple[bool, str]:
