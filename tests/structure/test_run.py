@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,8 +74,10 @@ def test_extra_arguments_reach_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "prepare_python", lambda: "python")
     monkeypatch.setattr(run, "run_checks", lambda _python, arguments, _started: asked.append(tuple(arguments)) or 0)
     monkeypatch.setattr(run, "ENVIRONMENT", {})
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.chdir(ROOT)
     assert run.main(["--fast", "-k", "tree"]) == 0
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ, "what one process compiles, the others find"
     assert asked == [("-m", "not browser and not default_target and not slow and not soak", "-k", "tree")]
 
 
