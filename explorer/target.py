@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from explorer.errors import CheckpointError
-from explorer.models.attention import LAYOUT
+from explorer.models.attention import CACHE, LAYOUT
 from explorer.models.batch_cache import BatchCache
 from explorer.models.cache import CacheShape, TreeCache
 from explorer.models.flat import FlatDecoder, flatten
@@ -203,9 +203,8 @@ class Target:
                 input_ids=tokens.to(self.device),
                 position_ids=positions[None].to(self.device),
                 attention_mask=None if mask is None else mask[None, None].to(self.device),
-                cache=cache,
                 use_cache=True,
-                **{LAYOUT: cache.layout},
+                **{CACHE: cache, LAYOUT: cache.layout},
             )
             hidden: Tensor = output.last_hidden_state
         return hidden

@@ -4,7 +4,6 @@ Source: EAGLE (arXiv 2401.15077) section 4 and `eagle/model/cnets1.py` of SafeAI
 vocabulary (`d2t`) is EAGLE-3's. The layer is transformers' `LlamaDecoderLayer`.
 """
 
-import inspect
 from dataclasses import dataclass
 
 import torch
@@ -12,11 +11,9 @@ from torch import Tensor, nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
 
+from explorer.models.attention import CACHE
 from explorer.models.flat import FlatLayers
 from kernels.tree_attention.inputs import IN_ORDER
-
-# transformers renamed the argument during 5.x, and the name it does not know would be dropped without a word.
-_CACHE_NAME = "cache" if "cache" in inspect.signature(LlamaDecoderLayer.forward).parameters else "past_key_values"
 
 
 @dataclass(frozen=True)
@@ -164,7 +161,7 @@ class EagleDrafter(nn.Module):
             rows = None if mask is None else mask[0, 0]
             return self.flat(hidden, rotation, rows, None if cache is None else cache.write, IN_ORDER)
         for layer in self.layers:
-            hidden = layer(hidden, attention_mask=mask, position_embeddings=rotation, **{_CACHE_NAME: cache})
+            hidden = layer(hidden, attention_mask=mask, position_embeddings=rotation, **{CACHE: cache})
         return hidden
 
     @torch.inference_mode()

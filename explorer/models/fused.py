@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from explorer.models.attention import LAYOUT
+from explorer.models.attention import CACHE, LAYOUT
 from explorer.models.packed import pack
 from kernels.tree_attention.inputs import IN_ORDER
 
@@ -40,7 +40,6 @@ class FusedAttention(nn.Module):
         hidden_states: Tensor,
         position_embeddings: tuple[Tensor, Tensor],
         attention_mask: Tensor | None = None,
-        cache: Any = None,
         **options: Any,
     ) -> tuple[Tensor, None]:
         batch, num_rows = hidden_states.shape[:2]  # one sequence, but where costs of a batch are measured
@@ -49,6 +48,7 @@ class FusedAttention(nn.Module):
         num_rotated = self.num_heads + self.num_kv_heads
         rotated = _rotate(heads[:, :num_rotated], *position_embeddings)
         query, key, value = rotated[:, : self.num_heads], rotated[:, self.num_heads :], heads[:, num_rotated:]
+        cache = options.get(CACHE)
         if cache is not None:
             key, value = cache.update(key, value, self.layer_idx)
         mask = None if attention_mask is None else attention_mask[0, 0]

@@ -10,6 +10,7 @@ import torch
 from transformers import GemmaConfig, LlamaConfig, MistralConfig, Qwen2Config
 
 from explorer.models import flat
+from explorer.models.attention import CACHE
 from explorer.models.cache import CacheShape, TreeCache
 from explorer.models.flat import FlatDecoder, flatten
 from explorer.models.fused import fuse, probe_decoder
@@ -71,7 +72,7 @@ def test_a_tree_behind_a_cache_equals_the_modules() -> None:
         if is_flat:
             output = found(tokens[None], positions, mask, cache.write, IN_ORDER)
         else:
-            options = {"attention_mask": mask[None, None], "cache": cache, "use_cache": True}
+            options = {"attention_mask": mask[None, None], CACHE: cache, "use_cache": True}
             output = decoder(input_ids=tokens[None], position_ids=positions[None], **options).last_hidden_state
         cache.commit([0, 2])
         outputs.append((output, cache.committed()))
