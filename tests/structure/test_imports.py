@@ -30,6 +30,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.rules": 0,
     "explorer.questions": 0,
     "explorer.measurement": 0,
+    "explorer.shards": 0,
     "explorer.bench_report": 0,
     "explorer.bench_words": 0,
     "explorer.bench_markdown": 0,
