@@ -21,6 +21,18 @@ from explorer.trace import DrafterRecord
 
 
 @dataclass(frozen=True)
+class ClientView:
+    """What a client of a server saw of one answer: when (seconds since the epoch), its pieces, its words."""
+
+    started_s: float
+    ended_s: float
+    gaps_ms: list[float]  # between one piece of the stream and the next
+    num_tokens: int  # as the server counts them
+    text: str
+    is_counted_by_pieces: bool = False  # the server told no count
+
+
+@dataclass(frozen=True)
 class Measurement:
     """One method on one question. Times are milliseconds; the counts cover complete steps."""
 
@@ -45,6 +57,7 @@ class Measurement:
     target_bytes: int | None = None  # the target's parameters in the dtype of the run
     heads: list[HeadCount] = field(default_factory=list)  # of drafters whose heads each have a list of their own
     num_rests: int = 0  # of num_steps: plain ones in the place of a draft
+    client: ClientView | None = None  # measured over the network: then output is empty, for a stream has no ids
 
     @property
     def key(self) -> tuple[str, str]:
@@ -52,9 +65,15 @@ class Measurement:
         return self.question_id, self.method
 
     @property
+    def num_output_tokens(self) -> int:
+        """How many tokens were written."""
+        return self.client.num_tokens if self.client else len(self.output)
+
+    @property
     def tokens_per_second(self) -> float | None:
         """Prompt pass excluded, and its token with it; None where nothing else was decoded."""
-        return 1000 * (len(self.output) - 1) / self.decode_ms if len(self.output) > 1 and self.decode_ms > 0 else None
+        num_tokens = self.num_output_tokens
+        return 1000 * (num_tokens - 1) / self.decode_ms if num_tokens > 1 and self.decode_ms > 0 else None
 
 
 class ResultsFile:
