@@ -24,6 +24,7 @@ COMMANDS = (
     "cost",
     "lab",
     "train",
+    "convert",
     "serve",
 )
 
