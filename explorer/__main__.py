@@ -25,6 +25,8 @@ COMMANDS = (
     "lab",
     "train",
     "convert",
+    "watch",
+    "responses",
     "serve",
 )
 
