@@ -25,6 +25,7 @@ COMMANDS = (
     "lab",
     "train",
     "convert",
+    "deploy",
     "watch",
     "responses",
     "serve",

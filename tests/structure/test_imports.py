@@ -34,6 +34,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.client_report": 0,
     "explorer.served_stats": 0,
     "explorer.server_figures": 0,
+    "explorer.server_commands": 0,
     "explorer.bench_report": 0,
     "explorer.bench_words": 0,
     "explorer.bench_markdown": 0,
