@@ -11,8 +11,25 @@ from typing import NoReturn
 from explorer.config import prepare_environment
 from explorer.errors import ExplorerError
 
-# modules of explorer.cli
-COMMANDS = ("fetch", "trace", "show", "export", "record", "bench", "diagnose", "cost", "lab", "train", "serve")
+# modules of explorer.cli, an underscore for a hyphen
+COMMANDS = (
+    "fetch",
+    "trace",
+    "show",
+    "export",
+    "record",
+    "bench",
+    "client-bench",
+    "diagnose",
+    "cost",
+    "lab",
+    "train",
+    "convert",
+    "deploy",
+    "watch",
+    "responses",
+    "serve",
+)
 
 MISTAKE, INTERRUPTED, BROKEN_PIPE = 2, 130, 1  # the last as rich and the Python manual have it
 
@@ -34,7 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name in COMMANDS:
-        module = import_module(f"explorer.cli.{name}")
+        module = import_module(f"explorer.cli.{name.replace('-', '_')}")
         command = commands.add_parser(name, help=module.HELP, description=module.HELP, allow_abbrev=False)
         module.add_arguments(command)
         command.set_defaults(run=module.run)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from explorer.client_report import client_figures
 from explorer.measurement import Measurement
 
 AUTOREGRESSIVE = "autoregressive"
@@ -36,7 +37,7 @@ def build_report(head: dict[str, Any], measurements: Sequence[Measurement]) -> d
             },
             "by_prompt": [_prompt_figures(item, plain) for item in own],
         }
-        if is_sampled:
+        if is_sampled or any(item.client for item in own):
             rows[method] |= {"num_equal": None, "divergences": []}
     return {
         "schema": SCHEMA,
@@ -68,7 +69,8 @@ def _figures(
     tried, taken = _sum(i.tried_by_depth for i in items), _sum(i.accepted_by_depth for i in items)
     decode_ms, has_split = sum(item.decode_ms for item in items), any(item.split_ms for item in items)
     divergences = [found for item in items if (found := _divergence(item, plain.get(item.question_id)))]
-    return {
+    client = client_figures(items)
+    return ({"client": client} if client else {}) | {
         "settings": items[0].settings if items else {},
         "num_prompts": len(items),
         "num_steps": num_steps,

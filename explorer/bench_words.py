@@ -23,6 +23,10 @@ BY_HEAD = (
     "guess, and in brackets the share in which it was in the head's recorded list, whatever the tree took of it."
 )
 HISTOGRAM = "Passes by the number of drafted tokens they accepted."
+CLIENT = (
+    "Of all requests together: what the endpoint gave while at least one was under way, and how its stream reached the "
+    "client, network included. A piece of the stream holds several tokens where drafts were accepted."
+)
 MEMORY = "The drafter's own weights, what it shares with the target not counted; percent of the target's weights."
 
 
@@ -43,16 +47,19 @@ def overall(report: Mapping[str, Any]) -> list[Table]:
     """The tables over all prompts."""
     methods: Mapping[str, Any] = report["methods"]
     memory = [[name, *_memory(row)] for name, row in methods.items() if row.get("drafter")]
+    clients = {name: row["client"] for name, row in methods.items() if row.get("client")}
     columns = COLUMNS if not any(row.get("num_rests") for row in methods.values()) else [*COLUMNS, RESTING]
+    columns = OVER_NETWORK if clients else columns
     found = [
         Table("All prompts", ["method", *(name for name, _ in columns)], _rows(columns, methods), HOW),
+        Table("The endpoint", ["method", *(name for name, _ in ENDPOINT)], _rows(ENDPOINT, clients), CLIENT),
         *details(methods),
         _tau_by_category(methods),
         Table("Memory of the drafters", ["method", "drafter", "bytes", "of the target"], memory, MEMORY),
         Table(
             "Share of decoding time, recording apart",
             ["method", *(name for name, _ in SHARES)],
-            _rows(SHARES, methods),
+            _rows(SHARES, {} if clients else methods),
         ),
     ]
     return [table for table in found if table.rows]
@@ -79,7 +86,8 @@ def by_category(report: Mapping[str, Any]) -> dict[str, list[Table]]:
     found = {}
     for name in names if len(names) > 1 else []:
         own = {method: row["by_category"][name] for method, row in methods.items() if name in row["by_category"]}
-        main = Table("", ["method", *(head for head, _ in SHORT)], _rows(SHORT, own))
+        columns = [SHORT[0], *OVER_NETWORK] if any(row.get("client") for row in own.values()) else SHORT
+        main = Table("", ["method", *(head for head, _ in columns)], _rows(columns, own))
         found[name] = [main, *details(own)]
     return found
 
@@ -105,6 +113,8 @@ def divergences(report: Mapping[str, Any]) -> list[str]:
         for name, row in report["methods"].items()
         for item in row["divergences"]
     ]
+    if any(row.get("client") for row in report["methods"].values()):
+        return ["not compared: there is nothing to compare an endpoint's output with"]
     return found or ["not compared: sampled" if "sampling" in report["bench"] else "none"]
 
 
@@ -113,6 +123,11 @@ def spread_text(value: Mapping[str, float] | None, digits: int) -> str:
     if value is None:
         return NOTHING
     return f"{value['median']:.{digits}f} ({value['low_quartile']:.{digits}f} to {value['high_quartile']:.{digits}f})"
+
+
+def tail_text(value: Mapping[str, float] | None, digits: int) -> str:
+    """Median, quartiles and the 99th percentile."""
+    return spread_text(value, digits) + (f", p99 {value['p99']:.{digits}f}" if value else "")
 
 
 def bytes_text(num_bytes: int) -> str:
@@ -184,5 +199,21 @@ RESTING: tuple[str, Show] = (
     "passes that rested",
     lambda row: _share(row["num_rests"] / row["num_steps"] if row.get("num_rests") else None),
 )
+OVER_NETWORK: list[tuple[str, Show]] = [
+    *_TAU,
+    ("drafts accepted", lambda row: _share(row.get("draft_acceptance_rate"))),
+    ("tokens/s of a request", lambda row: spread_text(row["tokens_per_second"], 1)),
+    ("first token ms", lambda row: tail_text(row["client"]["first_token_ms"], 0)),
+    ("ms a token", lambda row: tail_text(row["client"]["token_ms"], 1)),
+]
+ENDPOINT: list[tuple[str, Show]] = [
+    ("requests/s", lambda row: number(row["requests_per_second"], 2)),
+    ("tokens/s", lambda row: number(row["tokens_per_second"], 1)),
+    ("ms between pieces", lambda row: tail_text(row["piece_ms"], 1)),
+    (
+        "tokens a piece",
+        lambda row: "not told by the server" if row["is_counted_by_pieces"] else number(row["tokens_per_piece"], 2),
+    ),
+]
 SHORT: list[tuple[str, Show]] = [("prompts", lambda row: str(row["num_prompts"])), *_TAU, *_SPEED]
 SHARES = [(name, _time_share(name)) for name in ("draft", "verify", "commit", "other", "record")]

@@ -1,13 +1,15 @@
 """What the benchmark keeps of one method on one question, and the file that holds it. Standard library only.
 
 A results file is JSON lines: what was measured, then one measurement a line, each written whole as soon as it is there;
-so a kill costs at most the prompt under way, and running again goes on.
+so a kill costs at most the prompt under way, and running again goes on. Several processes each write a file of their
+own and read each other's (explorer.shards).
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,18 @@ from explorer.codec import decode, encode
 from explorer.errors import SettingError, TraceError
 from explorer.metrics import HeadCount
 from explorer.trace import DrafterRecord
+
+
+@dataclass(frozen=True)
+class ClientView:
+    """What a client of a server saw of one answer: when (seconds since the epoch), its pieces, its words."""
+
+    started_s: float
+    ended_s: float
+    gaps_ms: list[float]  # between one piece of the stream and the next
+    num_tokens: int  # as the server counts them
+    text: str
+    is_counted_by_pieces: bool = False  # the server told no count
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,7 @@ class Measurement:
     target_bytes: int | None = None  # the target's parameters in the dtype of the run
     heads: list[HeadCount] = field(default_factory=list)  # of drafters whose heads each have a list of their own
     num_rests: int = 0  # of num_steps: plain ones in the place of a draft
+    client: ClientView | None = None  # measured over the network: then output is empty, for a stream has no ids
 
     @property
     def key(self) -> tuple[str, str]:
@@ -50,33 +65,41 @@ class Measurement:
         return self.question_id, self.method
 
     @property
+    def num_output_tokens(self) -> int:
+        """How many tokens were written."""
+        return self.client.num_tokens if self.client else len(self.output)
+
+    @property
     def tokens_per_second(self) -> float | None:
         """Prompt pass excluded, and its token with it; None where nothing else was decoded."""
-        return 1000 * (len(self.output) - 1) / self.decode_ms if len(self.output) > 1 and self.decode_ms > 0 else None
+        num_tokens = self.num_output_tokens
+        return 1000 * (num_tokens - 1) / self.decode_ms if num_tokens > 1 and self.decode_ms > 0 else None
 
 
 class ResultsFile:
     """Append-only results of one benchmark; opening an existing file continues it."""
 
-    def __init__(self, path: Path, head: dict[str, Any]) -> None:
-        """Raises SettingError where the file holds results of something else, or cannot be written."""
+    def __init__(
+        self,
+        path: Path,
+        head: dict[str, Any],
+        beside: Sequence[Measurement] = (),
+        made_on: dict[str, Any] | None = None,
+    ) -> None:
+        """beside: what other files of the same benchmark hold: known, but not this file's. made_on: the machine.
+
+        Raises SettingError where the file holds results of something else, or cannot be written.
+        """
         self._path = path
-        self.measurements: list[Measurement] = []
-        try:
-            lines = self._whole_lines() if path.exists() else []
-            self._head = None if lines else {"bench": head}  # written with the first measurement, not before
-            if lines and json.loads(lines[0]) != {"bench": json.loads(json.dumps(head))}:
-                raise SettingError(
-                    f"{path} holds results of other settings, a target or questions: choose another --out"
-                )
-            self.measurements = [decode(Measurement, json.loads(line), "measurement") for line in lines[1:]]
-        except OSError as error:
-            raise SettingError(f"{path} cannot be written: {error.strerror or error}") from error
-        except (ValueError, RecursionError, TraceError) as error:
-            raise SettingError(f"{path} is no results file of this program ({error}): choose another --out") from error
+        self._known = {item.key for item in beside}
+        lines = _whole_lines(path, is_owner=True)
+        first = {"bench": head} | ({"made_on": made_on} if made_on else {})
+        self._head = None if lines else first  # written with the first measurement, not before
+        self.measurements = _parse(path, lines, head)
+        self._known |= {item.key for item in self.measurements}
 
     def __contains__(self, key: tuple[str, str]) -> bool:
-        return any(measurement.key == key for measurement in self.measurements)
+        return key in self._known
 
     def add(self, measurement: Measurement) -> None:
         """Write one measurement to the disk before returning."""
@@ -86,6 +109,7 @@ class ResultsFile:
             self._head = None
         self._append(encode(measurement))
         self.measurements.append(measurement)
+        self._known.add(measurement.key)
 
     def _append(self, value: dict[str, Any]) -> None:
         with self._path.open("a", encoding="utf-8") as file:
@@ -93,10 +117,44 @@ class ResultsFile:
             file.flush()
             os.fsync(file.fileno())
 
-    def _whole_lines(self) -> list[str]:
-        """The complete lines; a last one that a kill cut short is removed from the file."""
-        data = self._path.read_bytes()
+
+def read_measurements(path: Path, head: dict[str, Any]) -> list[Measurement]:
+    """What a file of the same benchmark holds so far; another process may be writing it. Raises as ResultsFile does."""
+    return _parse(path, _whole_lines(path, is_owner=False), head)
+
+
+def read_machine(path: Path) -> dict[str, Any]:
+    """Where a results file was begun; empty where it does not say."""
+    lines = _whole_lines(path, is_owner=False)
+    try:
+        found = json.loads(lines[0]).get("made_on") if lines else None
+    except (ValueError, RecursionError, AttributeError) as error:
+        raise _foreign(path, error) from error
+    return found if isinstance(found, dict) else {}
+
+
+def _whole_lines(path: Path, *, is_owner: bool) -> list[str]:
+    """The complete lines; a last one that a kill cut short is removed from the file by its owner."""
+    try:
+        data = path.read_bytes() if path.exists() else b""
         whole = data[: data.rfind(b"\n") + 1]
-        if len(whole) < len(data):
-            os.truncate(self._path, len(whole))
+        if is_owner and len(whole) < len(data):
+            os.truncate(path, len(whole))
         return whole.decode("utf-8").splitlines()
+    except OSError as error:
+        raise SettingError(f"{path} cannot be written: {error.strerror or error}") from error
+    except ValueError as error:
+        raise _foreign(path, error) from error
+
+
+def _parse(path: Path, lines: list[str], head: dict[str, Any]) -> list[Measurement]:
+    try:
+        if lines and json.loads(lines[0]).get("bench") != json.loads(json.dumps(head)):
+            raise SettingError(f"{path} holds results of other settings, a target or questions: choose another --out")
+        return [decode(Measurement, json.loads(line), "measurement") for line in lines[1:]]
+    except (ValueError, RecursionError, AttributeError, TraceError) as error:
+        raise _foreign(path, error) from error
+
+
+def _foreign(path: Path, error: Exception) -> SettingError:
+    return SettingError(f"{path} is no results file of this program ({error}): choose another --out")

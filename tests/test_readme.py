@@ -162,7 +162,7 @@ def test_methods_table_has_the_benchmarks_figures() -> None:
 
 
 def test_example_commands_use_real_options() -> None:
-    examples = re.findall(r"-m explorer (\w+) (.*)", "\n".join(re.findall(r"```bash\n(.*?)```", README, re.DOTALL)))
+    examples = re.findall(r"-m explorer ([\w-]+) (.*)", "\n".join(re.findall(r"```bash\n(.*?)```", README, re.DOTALL)))
     assert examples
     for command, rest in examples:
         for option in re.findall(r"(?<!\S)--[a-z-]+", rest):

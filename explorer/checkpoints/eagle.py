@@ -1,12 +1,12 @@
 """EAGLE-1 and EAGLE-2 drafters: the same weights, EAGLE-2 only drafts with them differently.
 
-Source: `eagle/model/cnets1.py` and `eagle/model/configs.py` of SafeAILab/EAGLE; ``d2t`` as EAGLE-3 stores it.
+Source: `eagle/model/cnets1.py` and `eagle/model/configs.py` of SafeAILab/EAGLE; ``d2t`` as EAGLE-3 stores it. The same
+weights under speculators' names: see speculators_eagle.
 """
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,6 +31,7 @@ from explorer.checkpoints.files import (
     shapes_of,
     weight_files,
 )
+from explorer.checkpoints.speculators_eagle import from_speculators
 from explorer.checkpoints.support import MAX_LAYERS
 from explorer.models.eagle_layer import EagleConfig, EagleDrafter
 
@@ -56,7 +57,8 @@ def load_eagle(source: str, target: TargetFacts) -> LoadedDrafter:
             "supported; choose the target's EAGLE drafter, which eagle1 and eagle2 share"
         )
         report.raise_if_any()
-    config = _to_eagle_config(_read_numbers(folder, report), tensors)
+    raw, tensors = from_speculators(read_config(folder), tensors, report)
+    config = _to_eagle_config(_read_numbers(raw, report), tensors)
     embedding = tensors.pop(_EMBEDDING, None)
     _check(config, tensors, embedding, target, report)
     report.raise_if_any()
@@ -66,9 +68,8 @@ def load_eagle(source: str, target: TargetFacts) -> LoadedDrafter:
     return LoadedDrafter(module, describe(source, module))
 
 
-def _read_numbers(folder: Path, report: Report) -> dict[str, Any]:
+def _read_numbers(raw: dict[str, Any], report: Report) -> dict[str, Any]:
     """The fields of config.json that shape the drafter, defaults as the reference has them; raises on unusable ones."""
-    raw = read_config(folder)
     rope: dict[str, Any] = next((raw[name] for name in _ROPE_FIELDS if isinstance(raw.get(name), dict)), {})
     if rope.get("rope_type", rope.get("type", "default")) != "default":
         report.add(f"rope scaling {rope} is not supported in a drafter")

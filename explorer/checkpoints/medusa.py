@@ -43,7 +43,7 @@ def load_medusa(source: str, target: TargetFacts) -> LoadedDrafter:
     report = Report(f"Medusa heads {name_of(source)!r}")
     require_floats(report, {name: tensor for name, tensor in found.items() if name != TOKEN_MAP})
     in_file: Callable[[str], str] = vllm_name if is_vllm(found) else str
-    tensors, token_map = from_vllm(found) if is_vllm(found) else (_fill_in_repeated_blocks(found), None)
+    tensors, token_map = _published(found)
     sizes = _infer_sizes(shapes_of(tensors), target, report, in_file)
     if token_map is None:
         token_map = read_token_map(folder, sizes[4], report)
@@ -56,6 +56,21 @@ def load_medusa(source: str, target: TargetFacts) -> LoadedDrafter:
     if token_map is not None:
         module.restrict(token_map.to(target.device))
     return LoadedDrafter(module, describe(source, module))
+
+
+def read_medusa(source: str) -> tuple[dict[str, Tensor], Tensor | None]:
+    """(tensors of heads under their published names, token map or None), unchecked: ``load_medusa`` checks them."""
+    return _published(_read_heads(locate(source, "Medusa heads", (*FILES, "*.safetensors", "*.bin"))))
+
+
+def has_heads(folder: Path) -> bool:
+    """Whether a folder's weight files hold Medusa heads."""
+    paths = weight_files(folder, extra=FILES)
+    return paths[0].name in FILES or bool(read_tensors(paths, wanted=_is_a_heads))
+
+
+def _published(found: dict[str, Tensor]) -> tuple[dict[str, Tensor], Tensor | None]:
+    return from_vllm(found) if is_vllm(found) else (_fill_in_repeated_blocks(found), None)
 
 
 def _read_heads(folder: Path) -> dict[str, Tensor]:

@@ -41,7 +41,7 @@ def load_target(source: str, *, device: str = "auto", dtype: str = "auto", backe
     DeviceError for a device, dtype or backend that this machine lacks.
     """
     on = choose_device(device)
-    folder, name = _find(source)
+    folder, name = find_folder(source)
     what = f"target {name!r}"
     config = read_model_config(folder, what)
     chosen_dtype = choose_dtype(dtype, on, config)
@@ -57,7 +57,7 @@ def load_reference(source: str, device: torch.device, dtype: torch.dtype) -> Any
     """transformers' own model of a source that ``load_target`` accepted, its attention untouched, to compare with."""
     from transformers import AutoModelForCausalLM
 
-    folder, name = _find(source)
+    folder, name = find_folder(source)
     with parsing(f"target {name!r}"), quiet():
         model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, local_files_only=True, trust_remote_code=False
@@ -128,7 +128,7 @@ def _attention(backend: str, device: torch.device, dtype: torch.dtype, config: A
         raise DeviceError(str(error)) from error
 
 
-def _find(source: str) -> tuple[Path, str]:
+def find_folder(source: str) -> tuple[Path, str]:
     """(directory, display name) of a source."""
     if source == DEFAULT_TARGET:
         if not smollm2.is_fetched():

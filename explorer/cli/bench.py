@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,17 @@ from explorer.cli.run_options import add_placement_arguments, add_run_arguments,
 from explorer.cli.trace import add_sampling_arguments, to_sampling
 from explorer.config import METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import SettingError
-from explorer.measurement import ResultsFile
+from explorer.insight import plural
+from explorer.measurement import Measurement, ResultsFile
 from explorer.questions import Question, digest, read_questions, select
 from explorer.rules import sampling_text
 from explorer.runner_events import RunRequest
+from explorer.shards import merge, missing, read_beside, read_machines, read_shard, results_path
 from explorer.target_presets import find_target, load_targets
 from explorer.trace import SamplingRecord
 from explorer.trace_files import write_atomically
 
-HELP = "measure methods over many prompts, interleaved in one run; resumable"
+HELP = "measure methods over many prompts, interleaved in one run; resumable, in shards if wanted"
 BUSY = 1.0  # load beyond our own threads from which other work disturbs the clock
 
 
@@ -47,9 +50,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sampling_arguments(parser)
     add_placement_arguments(parser)
     parser.add_argument("--adaptive", action="store_true", help="methods that can rest do so while drafts cost time")
+    add_sharing_arguments(parser)
+
+
+def add_sharing_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where results and reports go, and the part of the questions that this process measures."""
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="gets results.jsonl, report.json, report.md and report.html"
     )
+    share = parser.add_mutually_exclusive_group()
+    share.add_argument(
+        "--shard",
+        metavar="K/N",
+        help="measure the K-th of N shares of the questions; processes share one --out",
+    )
+    share.add_argument("--merge", action="store_true", help="measure nothing: report over all shards in --out")
 
 
 def add_question_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,8 +101,9 @@ def choose_questions(args: argparse.Namespace) -> list[Question]:
 
 def run(args: argparse.Namespace) -> int:
     """Measure what is not measured yet, then write the reports."""
-    if missing := [name for name in ("questions", "out") if getattr(args, name) is None]:
-        raise SettingError(f"the following arguments are required: {', '.join(f'--{name}' for name in missing)}")
+    if lacking := [name for name in ("questions", "out") if getattr(args, name) is None]:
+        raise SettingError(f"the following arguments are required: {', '.join(f'--{name}' for name in lacking)}")
+    shard = read_shard(args.shard)
     lanes = read_lanes(args.methods, parse_assignments(args.set))
     lanes += [peer for peer in _peers(args) if peer not in lanes]
     samplings = samplings_of([lane for lane in lanes if lane not in PEERS], to_sampling(args))
@@ -95,28 +111,74 @@ def run(args: argparse.Namespace) -> int:
     assigned = {lane: settings_of(lane, parse_assignments(args.set), lanes) for lane in samplings}
     requests = {lane: _request(args, lane, samplings[lane], assigned[lane], lane in resting) for lane in samplings}
     questions = choose_questions(args)
-    from explorer.bench import run_bench  # torch and transformers
+    _check(requests)
+    head = _head(args, lanes, [question.id for question in questions]) | _sampling_head(samplings)
+    head |= {"adaptive": resting} if resting else {}
+    order = [*(lane for lane in lanes if lane in PEERS), *requests]
+    if args.merge:
+        found = merged(args.out, head, order)
+        facts = {"questions_sha256": digest(questions)} | read_machines(args.out)
+        print(write_reports(build_report(head | facts, found), args.out))
+        return 0
+    path = results_path(args.out, shard)
+    beside = read_beside(args.out, path, head)
+    results = ResultsFile(path, head, beside, _machine(args.device))
+    _say_load("before")
+    _measure(requests, shard.share(questions) if shard else questions, results, order)
+    _say_load("after")
+    found = merge([*results.measurements, *beside], head["question_ids"], order)
+    if shard:
+        print(f"{path}: {len(results.measurements)} measurements; {told_share(found, head, order)}")
+        return 0
+    facts = {"questions_sha256": digest(questions)} | read_machines(args.out)
+    report = build_report(head | facts | {"load_average": round(os.getloadavg()[0], 2)}, found)
+    print(write_reports(report, args.out))
+    return 0
+
+
+def _check(requests: Mapping[str, RunRequest]) -> None:
+    """Refuse, before anything loads, settings that no run could have."""
     from explorer.config import resolve
-    from explorer.loading import method_class
+    from explorer.loading import method_class  # torch and transformers
     from explorer.run_setup import check_request
 
     for request in requests.values():
         check_request(request)
         resolve(method_class(request).Settings, {k: v for k, v in request.settings.items() if k != "preset"})
-    head = _head(args, lanes, [question.id for question in questions]) | _sampling_head(samplings)
-    head |= {"adaptive": resting} if resting else {}
-    results = ResultsFile(args.out / "results.jsonl", head)
-    _say_load("before")
+
+
+def _measure(
+    requests: Mapping[str, RunRequest], questions: list[Question], results: ResultsFile, lanes: list[str]
+) -> None:
+    from explorer.bench import run_bench
+
+    if not questions:  # more shards than questions
+        return
     with prompt_bar() as bar:
         task = bar.add_task("measuring", total=None)
         for progress in run_bench(requests, questions, results, [lane for lane in lanes if lane in PEERS]):
             for notice in progress.notices:
                 bar.console.print(f"note: {notice}")
             bar.update(task, completed=progress.num_done, total=progress.num_all)
-    _say_load("after")
-    report = build_report(head | {"questions_sha256": digest(questions)} | _machine(), results.measurements)
-    print(write_reports(report, args.out))
-    return 0
+
+
+def merged(folder: Path, head: dict[str, Any], lanes: list[str]) -> list[Measurement]:
+    """All measurements of a folder's shards in the benchmark's order; SettingError while some are missing."""
+    found = merge(read_beside(folder, None, head), head["question_ids"], lanes)
+    if lacking := missing(found, head["question_ids"], lanes):
+        raise SettingError(
+            f"{folder} lacks measurements of {plural(len(lacking), 'question')}, the first one {lacking[0]}: run the "
+            "missing --shard, or the same command without --shard and --merge, which measures what is left"
+        )
+    return found
+
+
+def told_share(found: list[Measurement], head: dict[str, Any], lanes: list[str]) -> str:
+    """How far all shards together are."""
+    lacking = len(missing(found, head["question_ids"], lanes))
+    if not lacking:
+        return "all shards are done: the same command with --merge in place of --shard reports over all"
+    return f"{lacking} of {plural(len(head['question_ids']), 'question')} are left to other shards"
 
 
 def write_reports(report: dict[str, Any], folder: Path) -> str:
@@ -179,13 +241,17 @@ def _sampling_head(samplings: dict[str, Sampling]) -> dict[str, Any]:
     return {"sampling": {method: sampling_text(record) for method, record in records.items()}}
 
 
-def _machine() -> dict[str, Any]:
+def _machine(device: str) -> dict[str, Any]:
+    """What this process measures on."""
     import torch
 
+    from explorer.devices import device_name
+
+    kind = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
     return {
+        "machine": device_name(torch.device(kind)),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
-        "load_average": round(os.getloadavg()[0], 2),
     }
 
 

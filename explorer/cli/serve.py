@@ -14,7 +14,9 @@ from explorer.config import DEFAULT_TARGET
 from explorer.errors import SettingError
 
 if TYPE_CHECKING:
+    from explorer.service.prometheus import RunMetrics
     from explorer.service.served_runner import ServedRunner
+    from explorer.service.server_watch import ServerWatch
     from explorer.ui.options import AppOptions
 
 HELP = "start the page (the same as python app.py)"
@@ -61,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     operation.add_argument(
         "--metrics", action="store_true", help="answer /metrics for Prometheus (for anyone who asks)"
     )
+    operation.add_argument(
+        "--server-metrics",
+        metavar="URL",
+        help="a page with what a running vLLM or SGLang server counts of its drafts, beside the runs here",
+    )
     operation.add_argument("--log-format", choices=("text", "json"), default="text", help="lines on stderr, one a run")
     operation.add_argument(
         "--grace", type=float, default=5.0, metavar="S", help="seconds that runs may take to end after SIGTERM (5)"
@@ -91,15 +98,18 @@ def _serve(args: argparse.Namespace, options: AppOptions, stop: Any) -> None:
     from explorer.service.zero_gpu import ZeroGpuRunner, is_lent, lender
     from explorer.ui.app import LazyRunner, build_app, close_page, make_store, num_queued
 
-    metrics = RunMetrics() if args.metrics else None
+    metrics = RunMetrics() if args.metrics or args.server_metrics else None
+    watch = _watch(args.server_metrics, metrics)
     runner = ZeroGpuRunner(lender()) if is_lent() else LazyRunner()
     store = make_store(options)
     served = ServedRunner(runner, options.limits, [RunLog(), *([metrics] if metrics else [])])
-    page, launch = build_app(served, options, store)
+    page, launch = build_app(served, options, store, watch)
     if metrics:
         metrics.watch_device(served.state, lambda: num_queued(page))
         metrics.watch_traces(lambda: len(store), lambda: store.num_bytes)
-    routes = operator_routes(Health(served, options.targets, lambda: num_queued(page)), metrics)
+    routes = operator_routes(
+        Health(served, options.targets, lambda: num_queued(page)), metrics if args.metrics else None
+    )
     try:
         page.launch(**launch, prevent_thread_lock=True, app_kwargs={"routes": routes})
     except OSError as error:
@@ -111,6 +121,16 @@ def _serve(args: argparse.Namespace, options: AppOptions, stop: Any) -> None:
     close_page(page)
     LOG.info("stopped", extra={"fields": {"is_idle": is_idle}})
     _leave()
+
+
+def _watch(url: str | None, metrics: RunMetrics | None) -> ServerWatch | None:
+    """The other server that the page shows; SettingError for no address. It is read when somebody looks."""
+    if url is None:
+        return None
+    from explorer.endpoints import metrics_address
+    from explorer.service.server_watch import ServerWatch
+
+    return ServerWatch(metrics_address("--server-metrics", url), metrics.text if metrics else None)
 
 
 def _end_runs(served: ServedRunner, grace_s: float) -> bool:

@@ -76,12 +76,9 @@ def _speeds(methods: Mapping[str, Any]) -> str:
     """Speedups and speeds, with their quartiles."""
     speedups = [(name, row["speedup"]) for name, row in methods.items()]
     speeds = [(name, row["tokens_per_second"]) for name, row in methods.items()]
-    return _charts(
-        [
-            spread_chart("Speedup over plain decoding (median, quartiles)", speedups, _colours(), 1.0),
-            spread_chart("Tokens per second (median, quartiles)", speeds, _colours(), None),
-        ]
-    )
+    charts = [spread_chart("Speedup over plain decoding (median, quartiles)", speedups, _colours(), 1.0)]
+    charts = charts if any(value for _, value in speedups) else []  # an endpoint has no plain decoding beside it
+    return _charts([*charts, spread_chart("Tokens per second (median, quartiles)", speeds, _colours(), None)])
 
 
 def _figures(methods: Mapping[str, Any]) -> str:

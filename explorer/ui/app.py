@@ -14,6 +14,7 @@ import gradio as gr
 from explorer.config import repo_path
 from explorer.prediction import CostReport
 from explorer.runner_events import DeviceState, Event, RunRequest, Status
+from explorer.service.server_watch import ServerWatch
 from explorer.ui.api import build_api
 from explorer.ui.context import Context, RunsRequests
 from explorer.ui.controls import method_forms
@@ -21,6 +22,7 @@ from explorer.ui.options import AppOptions
 from explorer.ui.pages.diagnose import add_diagnose_page
 from explorer.ui.pages.explore import TITLE, build_explore_page
 from explorer.ui.pages.laboratory import add_laboratory_page
+from explorer.ui.pages.server import add_server_page
 from explorer.ui.store import Library, TraceStore
 from explorer.ui.viewer_component import COMPARABLE, answer_insight, answer_view
 
@@ -80,9 +82,12 @@ def make_runner() -> Runner:
 
 
 def build_app(
-    runner: RunsRequests, options: AppOptions, store: TraceStore | None = None
+    runner: RunsRequests, options: AppOptions, store: TraceStore | None = None, watch: ServerWatch | None = None
 ) -> tuple[gr.Blocks, dict[str, Any]]:
-    """The page over ``runner``, and the keyword arguments for its ``launch``. store: None for one of its own."""
+    """The page over ``runner``, and the keyword arguments for its ``launch``.
+
+    store: None for one of its own. watch: another server, for a page of its own.
+    """
     store = make_store(options) if store is None else store
     context = Context(options, runner, store, method_forms())
     for first in islice(store.library, 1):
@@ -96,6 +101,8 @@ def build_app(
         build_api(context)
     add_diagnose_page(demo, context)
     add_laboratory_page(demo, options.laboratory_dir)
+    if watch is not None:
+        add_server_page(demo, watch)
     demo.queue(max_size=options.max_waiting, default_concurrency_limit=4, api_open=False)
     return demo, launch_settings(options)
 

@@ -69,7 +69,8 @@ def test_help_show_and_export_need_no_torch(arguments, trace_file, tmp_path):
 
 def test_help_names_every_command():
     text = run("--help").stdout
-    assert all(f"\n    {name} " in text for name in command_line.COMMANDS)
+    lines = [line.split() for line in text.splitlines() if line.startswith("    ")]
+    assert {line[0] for line in lines} >= set(command_line.COMMANDS)
 
 
 @pytest.mark.parametrize(

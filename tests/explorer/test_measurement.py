@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from explorer.errors import SettingError
-from explorer.measurement import Measurement, ResultsFile
+from explorer.measurement import Measurement, ResultsFile, read_machine, read_measurements
 
 HEAD = {"target": "t", "methods": ["a"]}
 
@@ -71,3 +71,21 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SettingError, match="choose another --out"):
         ResultsFile(path, HEAD)
+
+
+def test_what_lies_beside_is_known_and_not_written_again(tmp_path: Path) -> None:
+    results = ResultsFile(tmp_path / "r.jsonl", HEAD, [measured("1")])
+    assert ("1", "a") in results and ("2", "a") not in results
+    results.add(measured("2"))
+    assert read_measurements(tmp_path / "r.jsonl", HEAD) == [measured("2")] == results.measurements
+
+
+def test_reading_leaves_a_line_that_another_process_is_writing(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    ResultsFile(path, HEAD, made_on={"machine": "m"}).add(measured("1"))
+    with path.open("ab") as file:
+        file.write(b'{"question_id": "2", ')
+    before = path.read_bytes()
+    assert read_measurements(path, HEAD) == [measured("1")]
+    assert read_machine(path) == {"machine": "m"}
+    assert path.read_bytes() == before

@@ -125,3 +125,40 @@ def test_two_settings_of_a_method_are_two_lanes_of_one_run(questions: Path, tmp_
     assert most["eagle2:flat"] <= 2 < most["eagle2"], "one level more than its depth at most"
     assert rows["eagle2:flat"]["num_equal"] == 2
     assert "| eagle2:flat |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
+def test_shards_measure_their_share_and_merge_to_the_report_of_one_run(
+    questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, shared = tmp_path / "whole", tmp_path / "shared"
+    lanes = ["--methods", "autoregressive,eagle2"]
+    assert bench(questions, whole, *lanes) == 0
+    assert bench(questions, shared, *lanes, "--shard", "2/2") == 0
+    assert "1 of 2 questions are left to other shards" in capsys.readouterr().out
+    assert not (shared / "report.json").exists()
+    assert bench(questions, shared, *lanes, "--merge") == 2
+    assert "lacks measurements of 1 question, the first one 1" in capsys.readouterr().err
+    assert bench(questions, shared, *lanes, "--shard", "1/2") == 0
+    assert "all shards are done" in capsys.readouterr().out
+    for name in ("results-1-of-2.jsonl", "results-2-of-2.jsonl"):  # the same measurements, to the millisecond
+        path = shared / name
+        lines = path.read_text(encoding="utf-8").splitlines()
+        kept = (whole / "results.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+        share = {json.loads(line)["question_id"] for line in lines[1:]}
+        lines[1:] = [line for line in kept if json.loads(line)["question_id"] in share]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert bench(questions, shared, *lanes, "--merge") == 0
+    ours, theirs = (json.loads((folder / "report.json").read_text(encoding="utf-8")) for folder in (shared, whole))
+    theirs["bench"].pop("load_average")  # of the moment
+    assert ours == theirs
+    assert bench(questions, shared, *lanes) == 0
+    assert not (shared / "results.jsonl").exists(), "nothing was left to measure"
+
+
+@pytest.mark.parametrize(("more", "says"), [(["--shard", "3/2"], "give K/N"), (["--merge"], "lacks measurements")])
+def test_mistakes_with_shards_are_one_line(
+    questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], says: str
+) -> None:
+    assert bench(questions, tmp_path / "out", *more) == 2
+    err = capsys.readouterr().err
+    assert says in err and err.count("\n") == 1

@@ -20,6 +20,7 @@ from explorer.__main__ import main
         (["--max-new-tokens", "0"], "--max-new-tokens must be at least 1, not 0"),
         (["--max-kept-mb", "-3"], "--max-kept-mb must be at least 1"),
         (["--grace", "-1"], "--grace must be seconds"),
+        (["--server-metrics", "host:8000"], "--server-metrics 'host:8000': give http"),
     ],
 )
 def test_mistakes_exit_with_2_and_one_line(arguments: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,84 @@
+"""Whether a drafter's folder is what vLLM or SGLang load: by its own files, after it was read strictly.
+
+Sources as in explorer.checkpoints.layouts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from explorer.checkpoints.drafter_source import DrafterSource, MedusaSource
+from explorer.checkpoints.files import read_config, read_tensors, weight_files
+from explorer.checkpoints.layouts import SGLANG_MAP
+from explorer.checkpoints.medusa import FILES
+from explorer.checkpoints.speculators_eagle import is_speculators
+from explorer.checkpoints.vllm_medusa import TOKEN_MAP, is_vllm
+from explorer.errors import CheckpointError
+
+VLLM, SGLANG = "vllm", "sglang"
+_SGLANG_CLASS = "LlamaForCausalLMEagle"
+
+
+def check_layout(server: str, folder: Path, source: str, drafter: DrafterSource) -> None:
+    """Raise CheckpointError with all that keeps the server from loading it, and the command that mends it."""
+    if server == SGLANG and isinstance(drafter, MedusaSource):
+        raise CheckpointError("SGLang has no Medusa: choose --server vllm")
+    paths = weight_files(folder, extra=FILES)
+    config, tensors = read_config(folder), read_tensors(paths)
+    check = _CHECKS[server, drafter.kind]
+    if problems := check(config, tensors):
+        mend = f"`python -m explorer convert {source} --to {server} --out DIR` writes one that it does"
+        raise CheckpointError(f"{server} does not load {source} as it is: {'; '.join(problems)}; {mend}")
+
+
+def token_map(folder: Path) -> Path | None:
+    """SGLang's token map beside a drafter, where there is one."""
+    path = folder / SGLANG_MAP
+    return path if path.is_file() else None
+
+
+def _vllm_medusa(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
+    if not is_vllm(tensors):
+        return ["its heads have Medusa's own names, not vLLM's blocks.* and lm_heads.*"]
+    problems = [] if config.get("model_type") == "medusa" else ["config.json: model_type is not medusa"]
+    plain = {name.removeprefix("medusa_heads."): tensor for name, tensor in tensors.items()}
+    if "blocks.0.layers.0.bias" in plain and not config.get("medusa_fc_bias"):
+        problems.append("config.json: medusa_fc_bias is not true, so that the blocks' biases would be left out")
+    vocabulary, cut = config.get("vocab_size"), config.get("truncated_vocab_size")
+    has_cut = cut is not None and cut != vocabulary
+    if has_cut != (TOKEN_MAP in plain):
+        problems.append("config.json: truncated_vocab_size and the tensor token_map must both be there, or neither")
+    return problems
+
+
+def _vllm_eagle(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
+    if is_speculators(config):
+        return ["it is in speculators' layout, of which vLLM loads EAGLE-3 only"]
+    problems = _common(config, tensors)
+    if "fc.bias" in tensors:
+        problems.append("fc has a bias, which is no parameter there")
+    return problems
+
+
+def _sglang_eagle(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
+    if is_speculators(config):
+        return ["it is in speculators' layout"]
+    problems = _common(config, tensors)
+    if config.get("architectures") != [_SGLANG_CLASS]:
+        problems.append(f"config.json: architectures is not [{_SGLANG_CLASS}]")
+    if "fc.bias" not in tensors:
+        problems.append("fc has no bias, and the one there would be left as chance made it")
+    return problems
+
+
+def _common(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
+    problems = ["it has a draft vocabulary (d2t), which is no tensor there"] if "d2t" in tensors else []
+    if config.get("bias"):
+        problems.append("config.json: bias is true, which there means biases of the attention")
+    return problems
+
+
+_CHECKS = {(VLLM, "medusa"): _vllm_medusa, (VLLM, "eagle"): _vllm_eagle, (SGLANG, "eagle"): _sglang_eagle}
