@@ -63,7 +63,7 @@ def test_the_reading_is_the_targets_own() -> None:
     assert target.length == 0, "nothing of it stays in the cache"
     for end in (2, len(ids) // 2, len(ids)):
         assert greedy(target, ids[:end], 1) == [int(reading.wanted[end - 2])]
-    assert reading.hidden.shape == (len(ids), target.hidden_size)
+    assert reading.features.shape == (len(ids), target.hidden_size)
     assert len(reading.wanted) == len(ids) - 1
 
 

@@ -14,7 +14,7 @@ from explorer.methods.eagle2 import Eagle2, Eagle2Settings
 from explorer.methods.medusa import Medusa, MedusaSettings
 from explorer.prediction import Profile
 from explorer.target import Target
-from explorer.training.acceptance import TextChoice, profile_eagle2, profile_medusa
+from explorer.training.acceptance import TextChoice, profile_eagle, profile_medusa
 from explorer.training.corpus import Corpus
 from explorer.training.dataset import FeatureSet
 from tests.support.tiny import greedy, tiny_drafter, tiny_target
@@ -63,7 +63,7 @@ def shape_of(profile: Profile, **settings: Any) -> list[float]:
 
 def test_eagle2_profile_equals_decoding(target: Target, held_out: FeatureSet) -> None:
     drafter = tiny_drafter("eagle2", target)
-    profile = profile_eagle2(target, drafter, held_out, CHOICE, {2: (1, 3), 4: (1, 3)})
+    profile = profile_eagle(Eagle2, target, drafter, held_out, CHOICE, {2: (1, 3), 4: (1, 3)})
     assert profile.num_tokens == len(PROMPTS) * (NUM_NEW - 1)
     assert len(profile.shapes) == 4 and len(shape_of(profile, depth=1, top_k=2)) == 1 + 2 + 4
     for depth, top_k, rows in ((1, 2, 3), (3, 2, 9), (1, 4, 6), (3, 4, 50)):

@@ -7,7 +7,8 @@ from pathlib import Path
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import load_target
-from explorer.training.acceptance import TextChoice, profile_eagle2, profile_medusa
+from explorer.methods.eagle2 import Eagle2
+from explorer.training.acceptance import TextChoice, profile_eagle, profile_medusa
 from explorer.training.dataset import read_features
 from explorer.training.eagle import EagleOptions
 from explorer.training.generate import GenerateOptions, generate
@@ -33,7 +34,7 @@ def test_from_text_to_accepted_trees(tmp_path: Path) -> None:
 
     target, held_out, text = decoding_target(SOURCE), read_features(tmp_path / "features/held-out"), TextChoice(12, 64)
     eagle = load_eagle(str(tmp_path / "out" / "eagle"), target).module
-    tau = profile_eagle2(target, eagle, held_out, text, {4: (3,)}).shapes[0].tau
+    tau = profile_eagle(Eagle2, target, eagle, held_out, text, {4: (3,)}).shapes[0].tau
     assert tau[12 - 1] > MIN_TAU_EAGLE2
     heads = load_medusa(str(tmp_path / "out" / "medusa"), target).module
     assert profile_medusa(target, heads, held_out, "mc_sim_7b_63", text).shapes[0].tau[10 - 1] > MIN_TAU_MEDUSA
