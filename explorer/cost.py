@@ -81,16 +81,18 @@ def measure_drafts(
 
     Of shapes that differ in depth alone the shallowest and the deepest are timed; each level costs the same.
     """
-    prompt = any_prompt(target)
-    target.start(len(prompt) + 2 * len(profile.shapes) * (repeats + 1) + _ROWS_BETWEEN)
-    output = target.prefill(prompt)
-    ends = _ends(profile)
+    prompt, ends = any_prompt(target), _ends(profile)
     timed: dict[int, float] = {}
     for number, index in enumerate(sorted({index for pair in ends for index in pair})):
         yield Status(f"measuring what {kind.label} drafts cost here", number / (2 * len(profile.shapes)))
         shape = profile.shapes[index]
         settings: Any = resolve(kind.Settings, shape.settings | {TOTAL_TOKENS: len(shape.tau)})[0]
-        timed[index] = _drafting_ms(kind(target, drafter, settings), prompt, output, repeats)
+        method = kind(target, drafter, settings)
+        if not timed:  # one prompt pass serves them all
+            room = 2 * len(profile.shapes) * (repeats + 1) + _ROWS_BETWEEN
+            target.start(len(prompt) + room, layers=method.feature_layers)
+            output = target.prefill(prompt)
+        timed[index] = _drafting_ms(method, prompt, output, repeats)
     draft_ms = []
     for shape, (first, last) in zip(profile.shapes, ends, strict=True):
         low, high = (profile.shapes[index].settings.get(DEPTH, 0) for index in (first, last))

@@ -61,16 +61,20 @@ class FlatLayers:
         mask: Tensor | None,
         write: Write | None,
         layout: KeyLayout,
+        entered: dict[int, Tensor] | None = None,
     ) -> Tensor:
         """[B, R, H] after the last layer for ``hidden`` [B, R, H], which is left as it is.
 
         rotation: cos and sin [1 or B, R, D]. mask [R, C] as of the attention kernel; None is causal. write: the
-        cache's; takes a layer's new keys and values and returns all of them. None: there are no others.
+        cache's; takes a layer's new keys and values and returns all of them. None: there are no others. entered: its
+        keys are layers, each gets the [B, R, H] that enters it (explorer.models.layer_inputs).
         """
         batch, num_rows, size = hidden.shape
         turn = _Turn(*rotation)
         rows = hidden.reshape(-1, size)
         for index, (first_norm, attention, second_norm, mlp) in enumerate(self._layers):
+            if entered and index in entered:
+                entered[index] = rows.view(batch, num_rows, size)
             projected = _product(first_norm(rows), attention.qkv)
             heads = projected.view(batch, num_rows, -1, attention.head_dim)
             query, key, value = turn.split(heads, attention.num_heads, attention.num_kv_heads)
@@ -113,11 +117,17 @@ class FlatDecoder:
         self._norm = _Norm.of(decoder.norm)
 
     def __call__(
-        self, tokens: Tensor, positions: Tensor, mask: Tensor | None, write: Write | None, layout: KeyLayout
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        mask: Tensor | None,
+        write: Write | None,
+        layout: KeyLayout,
+        entered: dict[int, Tensor] | None = None,
     ) -> Tensor:
         """Hidden states [B, R, H] after the final norm of tokens [B, R] at positions [R], the same in all sequences."""
         hidden = nn.functional.embedding(tokens, self._embedding.weight)
-        return self._norm(self._layers(hidden, self._rotary(hidden, positions[None]), mask, write, layout))
+        return self._norm(self._layers(hidden, self._rotary(hidden, positions[None]), mask, write, layout, entered))
 
 
 @torch.inference_mode()
