@@ -8,6 +8,8 @@ import torch
 
 from explorer.checkpoints.draft_model import SHARED
 from explorer.checkpoints.eagle3 import FEATURE_LAYERS, IS_DRAFTED
+from explorer.checkpoints.token_map import TOKEN_MAP_FILE
+from explorer.checkpoints.vllm_medusa import TOKEN_MAP
 from explorer.models.eagle3_layer import Eagle3Drafter
 from explorer.models.eagle_layer import DrafterShape, EagleDrafter
 from explorer.models.medusa_heads import MedusaHeads
@@ -30,9 +32,13 @@ class CardFacts:
     history: list[dict[str, float]]
 
 
-def save_medusa(network: MedusaHeads, folder: Path, target_name: str) -> None:
-    """Layout B ("version 2"): the blocks alone, to be read through the target's LM head."""
+def save_medusa(network: MedusaHeads, folder: Path, target_name: str, draft_tokens: torch.Tensor) -> None:
+    """Layout B ("version 2"): the blocks alone, to be read through the target's LM head.
+
+    draft_tokens: int64 [draft vocabulary] target ids, any order, which go into a token map beside them.
+    """
     write_tensors(folder / "medusa_lm_head.safetensors", network.state_dict())
+    write_tensors(folder / TOKEN_MAP_FILE, {TOKEN_MAP: draft_tokens.sort().values})
     config = {
         "medusa_num_heads": network.num_heads,
         "medusa_num_layers": network.num_layers,

@@ -17,6 +17,7 @@ from explorer.checkpoints.eagle3 import load_eagle3, published_layers
 from explorer.checkpoints.files import read_tensors
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import LoadedTarget, load_target
+from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.errors import SettingError
 from explorer.methods.eagle2 import Eagle2
 from explorer.methods.eagle3 import Eagle3
@@ -139,7 +140,7 @@ def train_medusa(plan: Plan, target: LoadedTarget, options: MedusaOptions, trees
     accuracy = recipe.rank_accuracy().tolist()
     tree = grow_tree(accuracy, TREE_SIZE)
     folder = plan.out / "medusa"
-    save_medusa(recipe.network, folder, target.name)
+    save_medusa(recipe.network, folder, target.name, data.draft_tokens)
     write_json(folder / "head_accuracy.json", [[round(value, 5) for value in row] for row in accuracy])
     if trees_file is not None:
         merge_trees(trees_file, {GROWN_TREE: tree})
@@ -287,8 +288,7 @@ def _card(plan: Plan, title: str, data: Prepared, figures: dict[str, Any], state
 
 def _load_weights(network: nn.Module, folder: Path) -> None:
     """Begin with the weights of a finished drafter; its shape and draft vocabulary must be the same."""
-    files = sorted(folder.glob("*.safetensors"))
-    stored = read_tensors(files)
+    stored = read_tensors(sorted(set(folder.glob("*.safetensors")) - {folder / TOKEN_MAP_FILE}))
     own = network.state_dict()
     fits = stored.keys() == own.keys() and all(stored[name].shape == own[name].shape for name in own)
     if not fits or ("d2t" in own and not torch.equal(stored["d2t"], own["d2t"])):

@@ -22,13 +22,16 @@ from tests.support.tiny import tiny_model, tiny_target
 def test_medusa_round_trip(tmp_path: Path) -> None:
     torch.manual_seed(0)
     heads = MedusaHeads(3, 1, 32, 61)
-    save_medusa(heads, tmp_path, "tiny")
+    tokens = torch.tensor([8, 60, 3])
+    save_medusa(heads, tmp_path, "tiny", tokens)
     stored = load_file(tmp_path / "medusa_lm_head.safetensors")
     assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
     loaded = load_medusa(str(tmp_path), tiny_target())
     hidden = torch.randn(2, 32)
     lm_head = tiny_target().lm_head
-    assert torch.allclose(loaded.module(hidden, lm_head), heads(hidden, lm_head), atol=2e-2)
+    drafted = loaded.module(hidden, loaded.module.head_layer(lm_head))
+    assert torch.allclose(drafted, heads(hidden, lm_head)[..., [3, 8, 60]], atol=2e-2)
+    assert loaded.module.to_target(torch.arange(3)).tolist() == [3, 8, 60]
 
 
 def test_eagle_round_trip(tmp_path: Path) -> None:
