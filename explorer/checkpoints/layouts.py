@@ -22,6 +22,7 @@ from torch import Tensor
 
 from explorer.checkpoints.drafter_source import DrafterSource, EagleSource, MedusaSource
 from explorer.checkpoints.speculators_eagle import MODEL_TYPE, to_speculators
+from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP, vllm_name
 from explorer.errors import CheckpointError
 
@@ -49,11 +50,13 @@ def write_layout(layout: str, drafter: DrafterSource) -> Written:
 
 
 def _medusa_a(drafter: MedusaSource) -> Written:
-    if drafter.token_map is not None:
+    if drafter.token_map is not None and drafter.has_matrices:
         raise CheckpointError(
             "the heads have a reduced vocabulary, and layout A has an LM matrix over the whole one: choose vllm"
         )
     tensors, notes = dict(drafter.tensors), []
+    if drafter.token_map is not None:
+        notes.append("the token map is left out: in layout A the heads draft from all tokens")
     if not drafter.has_matrices:
         for head in range(drafter.num_heads):
             tensors[f"{head}.{drafter.num_blocks}.weight"] = drafter.targets_head()
@@ -76,7 +79,11 @@ def _medusa_b(drafter: MedusaSource) -> Written:
         notes.append("the heads' matrices were copies of the target's LM head and are left out")
     blocks = {name: tensor for name, tensor in drafter.tensors.items() if drafter.is_block(name)}
     config = _medusa_config(drafter) | {"version": "2"}
-    return Written({"medusa_lm_head.safetensors": _tensors(blocks), CONFIG: _json(config)}, notes)
+    files = {"medusa_lm_head.safetensors": _tensors(blocks), CONFIG: _json(config)}
+    if drafter.token_map is not None:
+        files[TOKEN_MAP_FILE] = _tensors({TOKEN_MAP: drafter.token_map})
+        notes.append(f"{TOKEN_MAP_FILE} is this project's: elsewhere the heads draft from all tokens")
+    return Written(files, notes)
 
 
 def _medusa_config(drafter: MedusaSource) -> dict[str, Any]:
@@ -102,7 +109,8 @@ def _vllm_medusa(drafter: MedusaSource) -> Written:
     }
     notes = []
     if not drafter.has_matrices:
-        tensors["lm_head.weight"] = drafter.targets_head()
+        head = drafter.targets_head()
+        tensors["lm_head.weight"] = head if drafter.token_map is None else head[drafter.token_map]
         config["original_lm_head"] = True
         notes.append("the target's LM head is in the file once, for all heads: vLLM does not share its own")
     if drafter.token_map is not None:

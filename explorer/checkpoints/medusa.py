@@ -60,7 +60,9 @@ def load_medusa(source: str, target: TargetFacts) -> LoadedDrafter:
 
 def read_medusa(source: str) -> tuple[dict[str, Tensor], Tensor | None]:
     """(tensors of heads under their published names, token map or None), unchecked: ``load_medusa`` checks them."""
-    return _published(_read_heads(locate(source, "Medusa heads", (*FILES, "*.safetensors", "*.bin"))))
+    folder = locate(source, "Medusa heads", (*FILES, "*.safetensors", "*.bin"))
+    tensors, token_map = _published(_read_heads(folder))
+    return tensors, read_token_map(folder, False, Report(folder.name)) if token_map is None else token_map
 
 
 def has_heads(folder: Path) -> bool:

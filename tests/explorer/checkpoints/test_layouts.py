@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load
+from safetensors.torch import load, save_file
 from torch import Tensor
 
 from explorer.checkpoints.drafter_source import DrafterSource, EagleSource, MedusaSource, read_drafter
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.layouts import LAYOUTS, Written, write_layout
 from explorer.checkpoints.target_ends import read_target_ends
+from explorer.checkpoints.token_map import TOKEN_MAP_FILE
+from explorer.checkpoints.vllm_medusa import TOKEN_MAP
 from explorer.errors import CheckpointError
 from tests.support.checkpoints import copy_golden, edit_tensors, golden_dir
 from tests.support.variants import with_one_kv_head, with_qkv_bias, with_repeated_block, with_two_layers
@@ -132,6 +134,19 @@ def test_a_reduced_vocabulary_of_heads_is_vllms_token_map(tmp_path: Path) -> Non
     assert back.token_map is not None and torch.equal(back.token_map, ids) and same(cut, back.tensors)
     with pytest.raises(CheckpointError, match="choose vllm"):
         write_layout("medusa-a", drafter)
+
+
+def test_a_token_map_beside_heads_goes_where_it_is_read(tmp_path: Path) -> None:
+    folder, ids = copy_golden("medusa_b", tmp_path), torch.arange(0, 320, 5)
+    save_file({TOKEN_MAP: ids}, folder / TOKEN_MAP_FILE)
+    drafter = read_drafter(str(folder), ENDS)
+    for layout in ("medusa-b", "vllm"):
+        back = read_drafter(str(put(write_layout(layout, drafter), tmp_path / layout)), ENDS)
+        assert isinstance(back, MedusaSource) and back.token_map is not None
+        assert torch.equal(back.token_map, ids)
+    stored = load(write_layout("vllm", drafter).files["model.safetensors"])
+    assert torch.equal(stored["lm_head.weight"], ENDS.lm_head.weight[ids])
+    assert "left out" in write_layout("medusa-a", drafter).notes[0]
 
 
 def variants(folder: Path) -> dict[str, Path]:
