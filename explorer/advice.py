@@ -14,24 +14,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.calibration import Calibration
+from explorer.config import CHAINS, RERANKED
 from explorer.insight import depths, percent, plural
 from explorer.metrics import depth_counts
 from explorer.misses import NEAR_RANK, ending_of
 from explorer.trace import Step
 
 ADVICE = ("widen", "deepen", "retrain", "switch", "keep")
-CHAINS = ("draft_model", "jacobi", "prompt_lookup")  # one candidate a level: nothing to widen
-TRAINED = ("medusa", "eagle1", "eagle2", "draft_model")
+TRAINED = ("medusa", "eagle1", *RERANKED, "draft_model")
 WIDER = {
     "medusa": ("total_tokens", "tree"),
     "eagle1": ("tree",),
     "eagle2": ("top_k", "total_tokens"),
+    "eagle3": ("top_k", "total_tokens"),
     "lookahead": ("guesses",),
 }
 DEEPER = {
     "medusa": ("tree",),
     "eagle1": ("tree",),
     "eagle2": ("depth", "total_tokens"),
+    "eagle3": ("depth", "total_tokens"),
     "draft_model": ("gamma",),
     "jacobi": ("block",),
     "lookahead": ("ngram",),

@@ -19,8 +19,10 @@ from explorer.errors import SettingError
 
 METHOD_NAMES = (
     *("autoregressive", "prompt_lookup", "jacobi", "lookahead"),
-    *("draft_model", "medusa", "eagle1", "eagle2"),
+    *("draft_model", "medusa", "eagle1", "eagle2", "eagle3"),
 )
+RERANKED = ("eagle2", "eagle3")  # grow a tree by confidence and cut it to the best nodes
+CHAINS = ("draft_model", "jacobi", "prompt_lookup")  # one candidate a level
 ACCEPTANCES = ("greedy", "rejection", "typical")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 BACKENDS = ("auto", "naive", "triton")

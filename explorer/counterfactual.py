@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from explorer.config import CHAINS, RERANKED
 from explorer.errors import SettingError
 from explorer.insight import depths, listing, plural, quote, quoted
 from explorer.presets import load_tree
@@ -23,7 +24,6 @@ from explorer.trace import Step, Trace
 MAX_CURVES = 16  # depth limits that are listed; the deepest is always among them
 NUM_PLACED = 64  # static trees whose places are remembered
 GROWING_GUESSES = "Guesses grow out of earlier passes: what a smaller draft would have missed later is not counted."
-CHAINS = ("draft_model", "jacobi", "prompt_lookup")
 ORDER_WORDS = {
     "score": "rows are kept by the drafter's own score, as the rerank keeps them",
     "preset": "rows are kept in the order of the static tree, which lists its best places first",
@@ -94,7 +94,7 @@ class Budgets:
 def cut_order(trace: Trace, step: Step) -> CutOrder:
     """The drafted rows of a step in the order in which a smaller budget keeps them."""
     drafted = [row for row, role in enumerate(step.tree.role) if role == "draft"]
-    if trace.method == "eagle2":
+    if trace.method in RERANKED:
         return CutOrder("score", _by_score(step, drafted))
     if trace.method in CHAINS:
         return CutOrder("chain", drafted)

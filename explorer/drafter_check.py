@@ -7,6 +7,7 @@ agree, and then drafts what is never accepted (issue 73 of SafeAILab/EAGLE): slo
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +27,13 @@ LEAST_SHARE = 0.05  # of the tested tokens; the weakest drafter that was tried a
 
 @dataclass(frozen=True)
 class Reading:
-    """The target's own reading of TEXT: token_ids [n], hidden [n, H], and wanted [n - 1], its choices after 1..n-1."""
+    """The target's own reading of TEXT: token_ids [n], features [n, F], and wanted [n - 1], its choices after 1..n-1.
+
+    features: the final hidden states, or side by side those that enter the layers which the drafter reads.
+    """
 
     token_ids: Tensor
-    hidden: Tensor
+    features: Tensor
     wanted: Tensor
 
 
@@ -47,15 +51,16 @@ class Agreement:
         return self.num_equal < max(self.chance + 3 * self.chance**0.5, LEAST_SHARE * self.num_tested)
 
 
-def read_text(target: Target) -> Reading:
-    """One prompt pass over TEXT; what the target held before is gone."""
+def read_text(target: Target, layers: Sequence[int] = ()) -> Reading:
+    """One prompt pass over TEXT; what the target held before is gone. layers: whose inputs are wanted as features."""
     ids = target.tokenizer(TEXT)["input_ids"][: target.context_limit]
-    target.start(len(ids))
-    hidden = target.prefill(ids).hidden
+    target.start(len(ids), layers=layers)
+    output = target.prefill(ids)
     with torch.inference_mode():
-        wanted = target.head(hidden[1:]).argmax(dim=-1)
+        wanted = target.head(output.hidden[1:]).argmax(dim=-1)
     target.start(0)
-    return Reading(torch.tensor(ids, device=target.device), hidden, wanted)
+    features = torch.cat([output.layers[layer] for layer in layers], dim=-1) if layers else output.hidden
+    return Reading(torch.tensor(ids, device=target.device), features, wanted)
 
 
 def measure_agreement(drafter: Any, target: Target, reading: Reading) -> Agreement:
@@ -65,7 +70,7 @@ def measure_agreement(drafter: Any, target: Target, reading: Reading) -> Agreeme
     how often each chose it, as in Cohen's kappa. A drafter that always says the commonest token has no more.
     """
     with torch.inference_mode():
-        guesses = drafter.guess_next(reading.token_ids, reading.hidden, target.head)
+        guesses = drafter.guess_next(reading.token_ids, reading.features, target.head)
     wanted, guessed = Counter(reading.wanted.tolist()), Counter(guesses.tolist())
     num_tested = len(reading.wanted)
     chance = sum(count * guessed[token] for token, count in wanted.items()) / max(num_tested, 1)

@@ -113,8 +113,8 @@ def _by_level(facts: _Facts) -> list[Stage]:
     ]
 
 
-def _eagle2(facts: _Facts) -> list[Stage]:
-    """Each pass expands the nodes with the best scores of the level above."""
+def _dynamic(facts: _Facts) -> list[Stage]:
+    """EAGLE-2 and EAGLE-3: each pass expands the nodes with the best scores of the level above."""
     stages = []
     for level in facts.levels:
         best, count = facts.name(level.nodes[0]), _shown_of(facts, level)
@@ -229,7 +229,8 @@ def _lookahead(facts: _Facts) -> list[Stage]:
 
 _STAGES: dict[str, Callable[[_Facts], list[Stage]]] = {
     "eagle1": _eagle1,
-    "eagle2": _eagle2,
+    "eagle2": _dynamic,
+    "eagle3": _dynamic,
     "medusa": _medusa,
     "draft_model": _draft_model,
     "jacobi": _jacobi,

@@ -82,7 +82,8 @@ class Decoding:
 
     def prefill(self) -> None:
         """The prompt passes of target and drafter; chooses the first token, which may already end the run."""
-        self._target.start(len(self._prompt_ids) + self._budget + _ROOM, self._options.cache)
+        capacity = len(self._prompt_ids) + self._budget + _ROOM
+        self._target.start(capacity, self._options.cache, self._method.feature_layers)
         self._clock.start()
         output = self._target.prefill(self._prompt_ids)
         target_ms = self._clock.lap()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from explorer.bitwise import BitwiseTarget
 from explorer.checkpoints import smollm2
 from explorer.checkpoints.draft_model import load_draft_model
 from explorer.checkpoints.drafter import LoadedDrafter
 from explorer.checkpoints.eagle import load_eagle
+from explorer.checkpoints.eagle3 import load_eagle3
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import load_target
 from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, NUMERICS
@@ -40,6 +40,7 @@ LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {
     "medusa": load_medusa,
     "eagle1": load_eagle,
     "eagle2": load_eagle,
+    "eagle3": load_eagle3,
 }
 MAX_TARGETS = 2  # the least recently used one makes room, with its drafters
 
@@ -54,6 +55,7 @@ class LoadedModels:
     device_cost: DeviceCost | None = None  # measured when a setting is left to it
     kernel_cost: KernelCost | None = None  # measured when somebody asks
     draft_costs: dict[tuple[str, str], DraftCost] = field(default_factory=dict)
+    readings: dict[tuple[int, ...], Reading] = field(default_factory=dict)  # by the layers whose inputs they hold
 
     def drafter(self, method: str, source: str) -> LoadedDrafter:
         """The drafter at ``source``, loaded and compared with the target at its first use.
@@ -63,13 +65,15 @@ class LoadedModels:
         key = (LOADERS[method], source)
         if key not in self.drafters:
             loaded = LOADERS[method](source, self.target)
-            self.drafters[key] = loaded._replace(doubt=find_doubt(loaded.module, self.target, self.reading))
+            self.drafters[key] = loaded._replace(doubt=find_doubt(loaded.module, self.target, self._reading(loaded)))
         return self.drafters[key]
 
-    @cached_property
-    def reading(self) -> Reading:
-        """The target's own reading of the text that drafters are compared over."""
-        return read_text(self.target)
+    def _reading(self, loaded: LoadedDrafter) -> Reading:
+        """The target's own reading of the text that drafters are compared over, with what this one reads of it."""
+        layers = loaded.feature_layers
+        if layers not in self.readings:
+            self.readings[layers] = read_text(self.target, layers)
+        return self.readings[layers]
 
 
 class ModelStore:

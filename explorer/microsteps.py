@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from explorer.config import RERANKED
 from explorer.drafting import draft_stages
 from explorer.insight import listing, own_token_sentence, percent, plural, quoted
 from explorer.moments import Board, MicroStep
@@ -68,7 +69,7 @@ def _prune(board: Board) -> MicroStep:
     step = board.step
     if not step.num_drafted and step.plain_reason is not None:
         text = f"None of the {plural(step.num_pruned, 'node')} is sent: {plain_sentence(step)}."
-    elif board.trace.method == "eagle2":
+    elif board.trace.method in RERANKED:
         best = plural(step.num_drafted, "node")
         text = f"The rerank keeps the {best} with the best scores and prunes {step.num_pruned}"
         if len(step.ghosts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from explorer.config import RERANKED
 from explorer.insight import percent, plural
 from explorer.trace import DrawRecord, SamplingRecord, Trace
 
@@ -33,7 +34,8 @@ def sampling_text(sampling: SamplingRecord) -> str:
 def settings_texts(trace: Trace) -> list[str]:
     """What a run was told, "name value" each; settings that its acceptance rule does not read are left out.
 
-    EAGLE-2's depth counts the expansions after the first level, so its trees have one level more below the root.
+    The depth of EAGLE-2 and EAGLE-3 counts the expansions after the first level, so their trees have one level more
+    below the root.
     """
     is_typical, depth = trace.sampling.acceptance == "typical", trace.settings.get("depth")
     found = [
@@ -41,7 +43,7 @@ def settings_texts(trace: Trace) -> list[str]:
         for name, value in trace.settings.items()
         if is_typical or trace.method != "medusa" or name not in TYPICAL_SETTINGS
     ]
-    if trace.method != "eagle2" or type(depth) is not int:
+    if trace.method not in RERANKED or type(depth) is not int:
         return found
     return [f"{text} (root + {plural(depth + 1, 'level')})" if text == f"depth {depth}" else text for text in found]
 

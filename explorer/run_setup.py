@@ -70,7 +70,7 @@ def prepare_run(
     if source is not None:
         yield Status("loading the drafter")
         drafter = models.drafter(request.method, source)
-    module, record, doubt = drafter or (None, None, None)
+    module, record, doubt = drafter[:3] if drafter else (None, None, None)
     if source is not None and has_auto(settings):
         settings, chosen = yield from settle(settings, models, method_class(request), source)
         notices.append(f"auto: {prediction_sentence(chosen)}")

@@ -14,6 +14,7 @@ METHOD_LABELS = {
     "medusa": "Medusa",
     "eagle1": "EAGLE-1",
     "eagle2": "EAGLE-2",
+    "eagle3": "EAGLE-3",
     "draft_model": "Draft model",
     "jacobi": "Jacobi",
     "lookahead": "Lookahead",

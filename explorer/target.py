@@ -12,10 +12,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from explorer.errors import CheckpointError
-from explorer.models.attention import LAYOUT
+from explorer.models.attention import CACHE, LAYOUT
 from explorer.models.batch_cache import BatchCache
 from explorer.models.cache import CacheShape, TreeCache
+from explorer.models.flat import FlatDecoder, flatten
 from explorer.models.fused import fuse, probe_decoder
+from explorer.models.layer_inputs import layer_inputs
 from explorer.models.packed import is_packable, pack, pack_linears
 from explorer.models.perturbation import perturbed
 from explorer.models.slot_cache import SlotCache
@@ -84,9 +86,11 @@ class Target:
         )
         self._decoder = model.get_decoder()
         self._check_head(model)
+        self._flat: FlatDecoder | None = None
         if is_packable(self.lm_head):
             fuse(self._decoder, self._attention(), partial(probe_decoder, self._decoder))
             pack_linears(self._decoder)
+            self._flat = flatten(self._decoder)
         self.head = pack(self.lm_head) if head is None else head
         self.start(0)
 
@@ -102,6 +106,11 @@ class Target:
             num_kv_heads=self._shape.num_kv_heads,
             head_dim=self._shape.head_dim,
         )
+
+    @property
+    def num_layers(self) -> int:
+        """Decoder layers."""
+        return self._shape.num_layers
 
     @property
     def length(self) -> int:
@@ -121,11 +130,14 @@ class Target:
             return mask
         return functional.pad(unpack_mask(mask, len(mask)), (self.length, 0), value=True)  # until the commit
 
-    def start(self, capacity: int, cache: str = "rows") -> None:
+    def start(self, capacity: int, cache: str = "rows", layers: Sequence[int] = ()) -> None:
         """Forget everything and make room for ``capacity`` tokens (more are made when needed).
 
-        cache: a commit moves the accepted "rows", or takes over their "slots" (explorer.models.slot_cache).
+        cache: a commit moves the accepted "rows", or takes over their "slots" (explorer.models.slot_cache). layers:
+        whose inputs every pass puts into ``TargetOutput.layers``, until the next start.
         """
+        self._watched = tuple(layers)
+        self._entered: dict[int, Tensor] = {}  # watched layer -> [B, R, H] of the last pass
         if cache == "slots":
             self.cache: TreeCache = SlotCache(self._shape, capacity, self.dtype, self.device)
         else:
@@ -137,7 +149,7 @@ class Target:
         positions = torch.arange(self.length, self.length + len(tokens))
         hidden = self._pass(tokens, positions, None)
         self.cache.commit(range(len(tokens)))
-        return TargetOutput(self._logits(hidden[-1:]), hidden, {})
+        return self._output(self._logits(hidden[-1:]), hidden)
 
     def forward(self, tree: DraftTree) -> TargetOutput:
         """One pass over all rows of a tree; its keys and values wait behind the committed ones for ``commit``."""
@@ -145,7 +157,7 @@ class Target:
         if len(tree) > 1:  # a single row sees everything, as in plain decoding
             mask = self._make_mask(tree.tree_mask, self.length)
         hidden = self._pass(tree.tokens, tree.positions(self.length), mask)
-        return TargetOutput(self._logits(hidden), hidden, {})
+        return self._output(self._logits(hidden), hidden)
 
     def commit(self, rows: Sequence[int]) -> None:
         """Keep these rows of the last tree pass (a path from the root, ascending) and drop the rest."""
@@ -193,17 +205,25 @@ class Target:
 
     def _states(self, tokens: Tensor, positions: Tensor, mask: Tensor | None, cache: TreeCache) -> Tensor:
         """Hidden states [B, R, H] of tokens [B, R], all sequences at the same positions [R] and with the same mask."""
+        self._entered = dict.fromkeys(self._watched, torch.empty(0))
         with torch.inference_mode():
-            output = self._decoder(
-                input_ids=tokens.to(self.device),
-                position_ids=positions[None].to(self.device),
-                attention_mask=None if mask is None else mask[None, None].to(self.device),
-                cache=cache,
-                use_cache=True,
-                **{LAYOUT: cache.layout},
-            )
+            if self._flat is not None:
+                return self._flat(tokens, positions, mask, cache.write, cache.layout, self._entered)
+            with layer_inputs(self._decoder, self._entered):
+                output = self._decoder(
+                    input_ids=tokens.to(self.device),
+                    position_ids=positions[None].to(self.device),
+                    attention_mask=None if mask is None else mask[None, None].to(self.device),
+                    use_cache=True,
+                    **{CACHE: cache, LAYOUT: cache.layout},
+                )
             hidden: Tensor = output.last_hidden_state
         return hidden
+
+    def _output(self, logits: Tensor, hidden: Tensor) -> TargetOutput:
+        """The last pass over as many rows as ``hidden`` [R, H] has; it may have read more."""
+        layers = {layer: states[0, : len(hidden)] for layer, states in self._entered.items()}
+        return TargetOutput(logits, hidden, layers)
 
     def _logits(self, hidden: Tensor) -> Tensor:
         """[..., V] after hidden states [..., H]."""

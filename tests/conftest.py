@@ -25,6 +25,30 @@ settings.register_profile(
 )
 settings.load_profile("project")
 
+# Files of tests that take longest, longest first. The workers of a whole run take the files in this order and then in
+# that of their names, so that none is left with a long one when the others are done.
+LONGEST_FIRST = (
+    "explorer/test_default_target.py",
+    "browser/test_lessons.py",
+    "browser/test_app.py",
+    "faults/test_crowd.py",
+    "explorer/methods/test_eagle2.py",
+    "explorer/test_sampled_methods.py",
+    "faults/test_trace_files.py",
+    "explorer/test_backends.py",
+    "browser/test_race_page.py",
+    "browser/test_takeaway.py",
+    "browser/test_viewer_moments.py",
+    "explorer/test_main.py",
+    "structure/test_free_imports.py",
+    "kernels/tree_attention/test_triton.py",
+    "kernels/tree_attention/test_triton_parts.py",
+    "kernels/tree_attention/test_agreement.py",
+    "kernels/test_dispatch.py",
+    "faults/test_training.py",
+    "explorer/service/test_zero_gpu.py",
+    "explorer/test_bitwise.py",
+)
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -53,7 +77,9 @@ def chromium_path() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, with the reason, tests whose target or browser is not on this machine."""
+    """The longest files first; skip, with the reason, tests whose target or browser is not on this machine."""
+    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     if any(item.get_closest_marker("default_target") for item in items):
         _skip_marked(items, "default_target", _why_no_target())
     if any(item.get_closest_marker("browser") for item in items):

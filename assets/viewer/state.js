@@ -11,8 +11,8 @@ const GLYPH_PATHS = { accepted: "M1 5.5 4 8.5 9 1.5", rejected: "M2 1.5 8 8.5M8 
   drafted: "M5 2.2a2.8 2.8 0 1 0 .01 0z", passing: "M5 1.2 9.3 9H.7z",
   own: "M5 .3 6.3 3.7 9.9 3.9 7.1 6.2 8 9.7 5 7.7 2 9.7 2.9 6.2 .1 3.9 3.7 3.7z" };
 const METHOD_NAMES = {
-  autoregressive: "Autoregressive", medusa: "Medusa", eagle1: "EAGLE-1", eagle2: "EAGLE-2", draft_model: "Draft model",
-  jacobi: "Jacobi", lookahead: "Lookahead", prompt_lookup: "Prompt lookup",
+  autoregressive: "Autoregressive", medusa: "Medusa", eagle1: "EAGLE-1", eagle2: "EAGLE-2", eagle3: "EAGLE-3",
+  draft_model: "Draft model", jacobi: "Jacobi", lookahead: "Lookahead", prompt_lookup: "Prompt lookup",
 };
 const MODELS = new WeakMap();
 

@@ -22,6 +22,8 @@ class TargetFacts(Protocol):
     @property
     def vocab_size(self) -> int: ...
     @property
+    def num_layers(self) -> int: ...
+    @property
     def dtype(self) -> torch.dtype: ...
     @property
     def device(self) -> torch.device: ...
@@ -35,12 +37,14 @@ class LoadedDrafter(NamedTuple):
     """A drafter on the target's device in the target's dtype, and what the record says of it.
 
     doubt: a sentence where it does not seem to belong to its target (explorer.drafter_check), for every run to repeat.
-    ``module`` is what the method is given: a network, or for a draft model a whole target of its own.
+    ``module`` is what the method is given: a network, or for a draft model a whole target of its own. feature_layers:
+    decoder layers of the target whose inputs it reads.
     """
 
     module: Any
     record: DrafterRecord
     doubt: str | None = None
+    feature_layers: tuple[int, ...] = ()
 
 
 def name_of(source: str) -> str:

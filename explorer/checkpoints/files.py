@@ -187,6 +187,11 @@ class Report:
         self._what = what
         self._problems: list[str] = []
 
+    @property
+    def num_problems(self) -> int:
+        """How many were noted so far."""
+        return len(self._problems)
+
     def add(self, problem: str) -> None:
         """Note one problem, a clause without a full stop."""
         self._problems.append(problem)

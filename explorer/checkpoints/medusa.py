@@ -2,6 +2,7 @@
 
 A: ``medusa_lm_head.pt``, an LM matrix per head. B: ``medusa_lm_head.safetensors``, heads read through the target's LM
 head. C (Medusa-2): a whole model whose files hold ``medusa_head.*`` beside its own tensors. vLLM's: see vllm_medusa.
+Beside B there may be a token map of ours: see token_map.
 Source: FasterDecoding/Medusa (`medusa/train/train_legacy.py`, `medusa/model/medusa_model.py`) and the axolotl fork that
 trained Medusa-2.
 """
@@ -25,6 +26,7 @@ from explorer.checkpoints.drafter import (
     require_floats,
 )
 from explorer.checkpoints.files import Report, Shape, expected_shapes, locate, read_tensors, shapes_of, weight_files
+from explorer.checkpoints.token_map import read_token_map
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP, from_vllm, is_vllm, vllm_name
 from explorer.errors import CheckpointError
 from explorer.models.medusa_heads import MedusaHeads
@@ -43,7 +45,9 @@ def load_medusa(source: str, target: TargetFacts) -> LoadedDrafter:
     in_file: Callable[[str], str] = vllm_name if is_vllm(found) else str
     tensors, token_map = _published(found)
     sizes = _infer_sizes(shapes_of(tensors), target, report, in_file)
-    _check_vocabulary(sizes[3], token_map, target, report)
+    if token_map is None:
+        token_map = read_token_map(folder, sizes[4], report)
+    _check_vocabulary(sizes, token_map, target, report)
     report.raise_if_any()
     with torch.device("meta"):  # each parameter becomes a tensor of the file
         module = MedusaHeads(*sizes)
@@ -132,10 +136,13 @@ def _infer_sizes(
     return sizes
 
 
-def _check_vocabulary(num_rows: int, token_map: Tensor | None, target: TargetFacts, report: Report) -> None:
+def _check_vocabulary(
+    sizes: tuple[int, int, int, int, bool], token_map: Tensor | None, target: TargetFacts, report: Report
+) -> None:
+    num_rows, own_lm = sizes[3:]
     if token_map is None:
         report.require_equal("vocabulary", num_rows, target.vocab_size)
-    elif check_token_ids(TOKEN_MAP, token_map, target.vocab_size, report) and len(token_map) != num_rows:
+    elif check_token_ids(TOKEN_MAP, token_map, target.vocab_size, report) and own_lm and num_rows != len(token_map):
         report.add(f"{TOKEN_MAP} names {len(token_map)} tokens, but the heads' matrices have {num_rows} rows")
 
 

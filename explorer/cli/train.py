@@ -14,14 +14,15 @@ from explorer.errors import SettingError
 
 if TYPE_CHECKING:
     from explorer.checkpoints.target import LoadedTarget
+    from explorer.training.run import Plan
 
 Options = TypeVar("Options")
 
-HELP = "make drafters for a target: its own text, Medusa heads, the EAGLE layer, a draft model, their acceptance"
-STAGES = ("generate", "gather", "features", "medusa", "eagle", "draft", "profile", "ablate", "all")
+HELP = "make drafters for a target: its own text, Medusa heads, EAGLE layers, a draft model, their acceptance"
+STAGES = ("generate", "gather", "features", "medusa", "eagle", "eagle3", "draft", "profile", "ablate", "all")
 INTERRUPTED = 130
 # Heads are shallow and start near the identity, so they bear twice the step (axolotl's Medusa recipe: 2e-3).
-LEARNING_RATES = {"medusa": 2e-3, "eagle": 1e-3}
+LEARNING_RATES = {"medusa": 2e-3, "eagle": 1e-3, "eagle3": 1e-3}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,11 +39,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-tokens", type=int, default=1_000_000, help="generate: answer tokens to write")
     parser.add_argument("--max-tokens", type=int, help="train on about this many tokens (default: all)")
     parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--learning-rate", type=float, help="default: 0.002 for medusa, 0.001 for eagle")
+    parser.add_argument("--learning-rate", type=float, help="default: 0.002 for medusa, 0.001 for eagle and eagle3")
     parser.add_argument("--start-from", type=Path, help="a drafter folder to go on training")
-    parser.add_argument("--draft-vocab", type=int, default=8192, help="eagle: tokens the drafter may propose")
+    parser.add_argument("--draft-vocab", type=int, default=8192, help="eagle, eagle3: tokens the drafter may propose")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="medusa, eagle: an option of the recipe"
+        "--feature-layers",
+        metavar="A,B,C",
+        help="features, eagle3: decoder layers whose inputs EAGLE-3 reads (default of N layers: 2, N/2 and N-3)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of a drafter's recipe",
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="processor threads (default: torch's choice)")
@@ -75,21 +85,58 @@ def _check(args: argparse.Namespace) -> None:
             raise SettingError(f"--{name.replace('_', '-')} is {value}; give a whole number of at least 1")
     if args.learning_rate is not None and not 0 < args.learning_rate < 1:
         raise SettingError(f"--learning-rate is {args.learning_rate}; give a number between 0 and 1, such as 0.001")
+    _layers(args.feature_layers)
     missing = [str(path) for path in args.text if not path.exists()]
     if missing:
         raise SettingError(f"no such text: {', '.join(missing)}; give .npz files or folders of them")
 
 
 def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Path:
-    from explorer.training.eagle import EagleOptions
     from explorer.training.gather import gather
-    from explorer.training.loop import LoopOptions
+    from explorer.training.run import decoding_target, feature_layers, prepare, profile_drafters
+
+    plan = _plan(stage, args)
+    if stage == "generate":
+        from explorer.training.generate import GenerateOptions, generate
+
+        return generate(target, args.work / "text", GenerateOptions(num_tokens=args.num_tokens, seed=args.seed))
+    if stage == "gather":
+        return gather(plan.text_paths, plan.work / "corpus", args.seed)
+    if stage == "features":
+        prepare(plan, target, feature_layers(plan, target))
+        return plan.work / "features"
+    if stage == "profile":
+        return profile_drafters(plan, decoding_target(args.target))
+    if stage == "ablate":
+        from explorer.training.ablation import ablate
+
+        return ablate(plan, target, decoding_target(args.target))
+    return _train(stage, plan, args, target)
+
+
+def _train(stage: str, plan: Plan, args: argparse.Namespace, target: LoadedTarget) -> Path:
+    """Run one drafter's recipe."""
+    from explorer.training import run as recipes
+    from explorer.training.draft_model import DraftModelOptions
+    from explorer.training.eagle import EagleOptions
+    from explorer.training.eagle3 import Eagle3Options
     from explorer.training.medusa import MedusaOptions
-    from explorer.training.run import Plan, decoding_target, prepare, profile_drafters, train_eagle, train_medusa
+
+    if stage == "medusa":
+        return recipes.train_medusa(plan, target, options_of(MedusaOptions, args.set), args.trees)
+    if stage == "draft":
+        return recipes.train_draft_model(plan, target, options_of(DraftModelOptions, args.set))
+    if stage == "eagle3":
+        return recipes.train_eagle3(plan, target, options_of(Eagle3Options, args.set))
+    return recipes.train_eagle(plan, target, options_of(EagleOptions, args.set))
+
+
+def _plan(stage: str, args: argparse.Namespace) -> Plan:
+    from explorer.training.loop import LoopOptions
+    from explorer.training.run import Plan
 
     rate = args.learning_rate or LEARNING_RATES.get(stage, LoopOptions.learning_rate)
-    loop = LoopOptions(args.epochs, learning_rate=rate, seed=args.seed, is_bfloat16=args.dtype == "bfloat16")
-    plan = Plan(
+    return Plan(
         work=args.work,
         out=args.out or args.work / "drafters",
         text=tuple(args.text),
@@ -98,31 +145,17 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
         max_tokens=args.max_tokens,
         draft_vocab_size=args.draft_vocab,
         start_from=args.start_from,
-        loop=loop,
+        feature_layers=_layers(args.feature_layers),
+        loop=LoopOptions(args.epochs, learning_rate=rate, seed=args.seed, is_bfloat16=args.dtype == "bfloat16"),
     )
-    if stage == "generate":
-        from explorer.training.generate import GenerateOptions, generate
 
-        return generate(target, args.work / "text", GenerateOptions(num_tokens=args.num_tokens, seed=args.seed))
-    if stage == "gather":
-        return gather(plan.text_paths, plan.work / "corpus", args.seed)
-    if stage == "features":
-        prepare(plan, target)
-        return args.work / "features"
-    if stage == "profile":
-        return profile_drafters(plan, decoding_target(args.target))
-    if stage == "ablate":
-        from explorer.training.ablation import ablate
 
-        return ablate(plan, target, decoding_target(args.target))
-    if stage == "medusa":
-        return train_medusa(plan, target, options_of(MedusaOptions, args.set), args.trees)
-    if stage == "draft":
-        from explorer.training.draft_model import DraftModelOptions
-        from explorer.training.run import train_draft_model
-
-        return train_draft_model(plan, target, options_of(DraftModelOptions, args.set))
-    return train_eagle(plan, target, options_of(EagleOptions, args.set))
+def _layers(text: str | None) -> tuple[int, ...]:
+    """``--feature-layers 2,15,27``; SettingError for anything but whole numbers."""
+    words = text.split(",") if text else []
+    if not all(word.strip().isdecimal() for word in words):
+        raise SettingError(f"--feature-layers is {text!r}; give whole numbers with commas between, such as 2,15,27")
+    return tuple(map(int, words))
 
 
 def options_of(kind: type[Options], pairs: list[str]) -> Options:
@@ -142,7 +175,7 @@ def options_of(kind: type[Options], pairs: list[str]) -> Options:
 def _shown(args: argparse.Namespace) -> list[str]:
     """The options that shape the result, without this machine's paths: what a card repeats."""
     shown = ["--work", "WORK"]
-    for name in ("target", "dtype", "epochs", "seed", "learning_rate", "max_tokens", "draft_vocab"):
+    for name in ("target", "dtype", "epochs", "seed", "learning_rate", "max_tokens", "draft_vocab", "feature_layers"):
         value = getattr(args, name)
         shown += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     if args.start_from is not None:

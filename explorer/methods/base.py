@@ -73,6 +73,7 @@ class Method(ABC):
     acceptances: the rules it can be verified by; with typical come the settings ``threshold`` and ``alpha``.
     can_rest: a plain step may take the place of its draft (``rest``).
     trained_context: positions the drafter was trained on, None where there is no such bound.
+    feature_layers: decoder layers of the target whose inputs it reads; whoever starts the target asks for them.
     """
 
     name: ClassVar[str]
@@ -87,6 +88,7 @@ class Method(ABC):
         self.drafter = drafter
         self.settings = settings  # as resolved: a method that clamps them keeps what it uses
         self.trained_context: int | None = None
+        self.feature_layers: tuple[int, ...] = ()
         self.notices: list[str] = []  # what was clamped to this target and drafter, in words
 
     @abstractmethod

@@ -14,7 +14,7 @@ from explorer.methods.eagle_base import EagleMethod
 from explorer.tree import DRAFT, ROOT, DraftTree
 
 if TYPE_CHECKING:
-    from explorer.models.eagle_layer import EagleDrafter
+    from explorer.models.eagle_layer import FeatureDrafter
     from explorer.target import Target
 
 
@@ -79,7 +79,7 @@ class Eagle2(EagleMethod):
     label = "EAGLE-2"
     Settings = Eagle2Settings
 
-    def __init__(self, target: Target, drafter: EagleDrafter, settings: Eagle2Settings) -> None:
+    def __init__(self, target: Target, drafter: FeatureDrafter, settings: Eagle2Settings) -> None:
         super().__init__(target, drafter, settings)
         self._top_k = min(settings.top_k, drafter.num_draft_tokens)
         if self._top_k < settings.top_k:

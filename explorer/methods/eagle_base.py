@@ -1,4 +1,4 @@
-"""What EAGLE-1 and EAGLE-2 share: how the drafter reads true features and how a level of drafts is forwarded.
+"""What the EAGLE methods share: how the drafter reads true features and how a level of drafts is forwarded.
 
 The drafter pairs the feature of position i with the embedding of token i + 1 at position i. Its cache holds pairs of
 true features only: what a draft appends is dropped before the next one. (EAGLE, arXiv 2401.15077, section 4.1.)
@@ -7,6 +7,7 @@ true features only: what a draft appends is dropped before the next one. (EAGLE,
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,7 +20,7 @@ from explorer.verify import Verdict
 from kernels.dispatch import pick
 
 if TYPE_CHECKING:
-    from explorer.models.eagle_layer import EagleDrafter
+    from explorer.models.eagle_layer import FeatureDrafter
     from explorer.target import Target, TargetOutput
 
 
@@ -29,33 +30,34 @@ class EagleMethod(Method):
     needs_drafter = True
     can_rest = True
 
-    def __init__(self, target: Target, drafter: EagleDrafter, settings: Any) -> None:
+    def __init__(self, target: Target, drafter: FeatureDrafter, settings: Any) -> None:
         from explorer.models.eagle_layer import DraftCache  # loaded already, with the drafter
         from explorer.models.fused import fuse
-        from explorer.models.packed import is_packable, pack, pack_linears
+        from explorer.models.packed import is_packable, pack_linears
 
         super().__init__(target, drafter, settings)
         self.trained_context = drafter.config.max_position_embeddings
         if is_packable(target.lm_head):  # nothing is left to do where another run did it
             fuse(drafter, pick("tree_attention", target.backend, target.device), drafter.probe)
             pack_linears(drafter)
-        is_full = drafter.config.draft_vocab_size is None  # then its head is the target's
-        self._head = target.head if is_full else pack(drafter.head_layer())
+            drafter.flatten()
+        self._head = self._choose_head()
         self._clock = Clock(target.device)
         self._cache = DraftCache()
         self._tokens: list[int] = []  # tokens of the pairs not yet in the cache, the root to come
-        self._features = torch.empty(0)  # [len(tokens) + 1, H] their true features
+        self._features = torch.empty(0)  # [len(tokens) + 1, F] their true features
         self._waiting: tuple[list[int], Tensor] = [], torch.empty(0)  # both, of plain steps since the last draft
 
     def start(self, prompt_ids: list[int], output: TargetOutput, sampler: Sampler) -> float | None:
         """Read all prompt pairs but the last, whose token is the first root."""
         self._clock.start()
         self._cache.truncate(0)
+        features = self._true_features(output)
         with torch.inference_mode():
             if len(prompt_ids) > 1:
-                self._extend(torch.tensor(prompt_ids[1:]), output.hidden[:-1])
-        self._tokens, self._features = [], output.hidden[-1:]
-        self._waiting = [], output.hidden[:0]
+                self._extend(torch.tensor(prompt_ids[1:]), features[:-1])
+        self._tokens, self._features = [], features[-1:]
+        self._waiting = [], features[:0]
         return self._clock.lap()
 
     @torch.inference_mode()
@@ -76,12 +78,23 @@ class EagleMethod(Method):
         """The accepted rows' true features pair with the tokens that follow them; the next root comes last."""
         tokens, features = self._waiting
         self._tokens = [*tokens, *verdict.accepted_tokens]
-        self._features = torch.cat([features, output.hidden[list(verdict.path)]])
+        self._features = torch.cat([features, self._true_features(output)[list(verdict.path)]])
         self._waiting = [], features[:0]
 
     @abstractmethod
     def _grow(self, root: int, hidden: Tensor) -> Draft:
         """The tree below ``root``, given the feature [H] predicted there; the clock runs since the first pass."""
+
+    def _choose_head(self) -> Callable[[Tensor], Tensor]:
+        """Predicted features [R, H] -> [R, draft vocabulary]: the target's LM head, or its rows of that vocabulary."""
+        from explorer.models.packed import pack
+
+        is_full = self.drafter.config.draft_vocab_size is None
+        return self.target.head if is_full else pack(self.drafter.head_layer())
+
+    def _true_features(self, output: TargetOutput) -> Tensor:
+        """What the drafter reads of a pass of the target, [R, F]: its final hidden states."""
+        return output.hidden
 
     def _extend(self, tokens: Tensor, features: Tensor) -> Tensor:
         """Append pairs of true features to the cache; returns their predicted features [R, H]."""

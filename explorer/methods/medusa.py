@@ -50,7 +50,13 @@ class Medusa(Method):
     acceptances = ACCEPTANCES
 
     def __init__(self, target: Target, drafter: MedusaHeads, settings: MedusaSettings) -> None:
+        from explorer.models.packed import is_packable, pack, pack_linears
+
         super().__init__(target, drafter, settings)
+        if is_packable(target.lm_head):  # nothing is left to do where another run did it
+            pack_linears(drafter)
+        is_cut = drafter.token_map is not None and not drafter.own_lm
+        self._head = pack(drafter.head_layer(target.lm_head)) if is_cut else target.head
         paths = load_tree(settings.tree)
         num_heads = drafter.num_heads
         fitting = [path for path in paths if max(path) < drafter.num_draft_tokens]
@@ -77,7 +83,7 @@ class Medusa(Method):
         """Fill the static tree with the heads' best candidates."""
         self._clock.start()
         with torch.inference_mode():
-            logits = self.drafter(self._hidden, self.target.head)[:, 0].float()  # [heads, V]
+            logits = self.drafter(self._hidden, self._head)[:, 0].float()  # [heads, draft vocabulary]
             top = logits.topk(min(self._num_candidates(), logits.shape[-1]), dim=-1)
             probs = (top.values - logits.logsumexp(dim=-1, keepdim=True)).exp()
         tokens, probs_list = self.drafter.to_target(top.indices).tolist(), probs.tolist()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
 from kernels.dispatch import pick, resolve
 from kernels.tree_attention.inputs import IN_ORDER
 
 LAYOUT = "key_layout"  # what a pass hands to every layer's attention beside the mask: a KeyLayout, where there is one
+# transformers renamed the argument after 5.20, the last for Python 3.10; a name that a version does not know is dropped
+# without a word.
+CACHE = "cache" if "cache" in inspect.signature(LlamaDecoderLayer.forward).parameters else "past_key_values"
 _NAMES: dict[str, str] = {}
 
 

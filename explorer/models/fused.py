@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from explorer.models.attention import LAYOUT
+from explorer.models.attention import CACHE, LAYOUT
 from explorer.models.packed import pack
 from kernels.tree_attention.inputs import IN_ORDER
 
@@ -26,12 +26,12 @@ class FusedAttention(nn.Module):
 
     def __init__(self, attention: Any, attend: Callable[..., Tensor]) -> None:
         super().__init__()
-        self._attend = attend
-        self._layer_idx: int = attention.layer_idx
-        self._scale: float = attention.scaling
-        self._head_dim: int = attention.head_dim
-        self._num_heads = attention.q_proj.out_features // attention.head_dim
-        self._num_kv_heads = attention.k_proj.out_features // attention.head_dim
+        self.attend = attend
+        self.layer_idx: int = attention.layer_idx
+        self.scale: float = attention.scaling
+        self.head_dim: int = attention.head_dim
+        self.num_heads = attention.q_proj.out_features // attention.head_dim
+        self.num_kv_heads = attention.k_proj.out_features // attention.head_dim
         self.qkv = pack(concatenate(attention.q_proj, attention.k_proj, attention.v_proj))
         self.output = pack(attention.o_proj)
 
@@ -40,19 +40,19 @@ class FusedAttention(nn.Module):
         hidden_states: Tensor,
         position_embeddings: tuple[Tensor, Tensor],
         attention_mask: Tensor | None = None,
-        cache: Any = None,
         **options: Any,
     ) -> tuple[Tensor, None]:
         batch, num_rows = hidden_states.shape[:2]  # one sequence, but where costs of a batch are measured
-        projected = self.qkv(hidden_states).view(batch, num_rows, -1, self._head_dim)
+        projected = self.qkv(hidden_states).view(batch, num_rows, -1, self.head_dim)
         heads = projected.transpose(1, 2)  # [B, q + k + v, R, D]
-        num_rotated = self._num_heads + self._num_kv_heads
+        num_rotated = self.num_heads + self.num_kv_heads
         rotated = _rotate(heads[:, :num_rotated], *position_embeddings)
-        query, key, value = rotated[:, : self._num_heads], rotated[:, self._num_heads :], heads[:, num_rotated:]
+        query, key, value = rotated[:, : self.num_heads], rotated[:, self.num_heads :], heads[:, num_rotated:]
+        cache = options.get(CACHE)
         if cache is not None:
-            key, value = cache.update(key, value, self._layer_idx)
+            key, value = cache.update(key, value, self.layer_idx)
         mask = None if attention_mask is None else attention_mask[0, 0]
-        attended = self._attend(query, key, value, mask, self._scale, options.get(LAYOUT, IN_ORDER))
+        attended = self.attend(query, key, value, mask, self.scale, options.get(LAYOUT, IN_ORDER))
         return self.output(attended.transpose(1, 2).reshape(batch, num_rows, -1)), None
 
 

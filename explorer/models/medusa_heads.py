@@ -50,7 +50,7 @@ class MedusaHeads(nn.ModuleList):
         """Logits of every head: hidden [..., H] (the target's, after its final norm) -> [num_heads, ..., V].
 
         V is the draft vocabulary. Head h (from 0) at position t guesses token t + 2 + h. `lm_head` is only for heads
-        without a matrix.
+        without a matrix: the target's, or of what `head_layer` gives.
         """
         outputs = torch.stack([head(hidden) for head in self])
         return outputs if self.own_lm else lm_head(outputs)
@@ -58,11 +58,11 @@ class MedusaHeads(nn.ModuleList):
     def guess_next(self, token_ids: Tensor, hidden: Tensor, lm_head: Callable[[Tensor], Tensor]) -> Tensor:
         """What head 0 takes for the token after each of tokens 1..n-1: target ids [n - 1].
 
-        token_ids [n] and the target's hidden states over them, [n, H]; the guess after token t + 1 reads position t.
+        token_ids [n] and the target's hidden states over them, [n, H], lm_head its whole LM head; the guess after token
+        t + 1 reads position t.
         """
         outputs = self[0](hidden[:-1])
-        logits = outputs if self.own_lm else lm_head(outputs)
-        return self.to_target(logits.argmax(dim=-1))
+        return self.to_target(outputs.argmax(dim=-1)) if self.own_lm else lm_head(outputs).argmax(dim=-1)
 
     def tie_equal_blocks(self) -> None:
         """Hold one block per head where all its blocks are equal: the original repeats one object."""
@@ -74,8 +74,22 @@ class MedusaHeads(nn.ModuleList):
                     head[block] = head[0]
 
     def restrict(self, token_map: Tensor) -> None:
-        """Row i of every head's own matrix stands for target token ``token_map[i]``: a reduced draft vocabulary."""
+        """A reduced draft vocabulary: draft id i stands for target token ``token_map[i]``.
+
+        Heads' own matrices have its rows already; heads without are read through `head_layer`.
+        """
         self.token_map = token_map
+        self.num_draft_tokens = len(token_map)
+
+    def head_layer(self, lm_head: nn.Linear) -> nn.Linear:
+        """The rows of the target's LM head that heads without a matrix draft from; itself where that is all of them."""
+        if self.token_map is None:
+            return lm_head
+        layer = nn.Linear(lm_head.in_features, len(self.token_map), bias=lm_head.bias is not None, device="meta")
+        layer.weight = nn.Parameter(lm_head.weight.detach()[self.token_map], requires_grad=False)
+        if lm_head.bias is not None:
+            layer.bias = nn.Parameter(lm_head.bias.detach()[self.token_map], requires_grad=False)
+        return layer
 
     def to_target(self, draft_ids: Tensor) -> Tensor:
         """Target token ids of draft ids, any shape; the same ids unless ``restrict`` was called."""

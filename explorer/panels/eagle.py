@@ -1,7 +1,7 @@
 """EAGLE's panel: the levels of the draft with the confidence that chose what is expanded. Standard library only.
 
-EAGLE-2 expands, at each level, the ``top_k`` nodes with the best product of draft probabilities along their paths
-(arXiv 2406.16858, section 4.1); EAGLE-1's static tree says beforehand which places have children.
+EAGLE-2 and EAGLE-3 expand, at each level, the ``top_k`` nodes with the best product of draft probabilities along their
+paths (arXiv 2406.16858, section 4.1); EAGLE-1's static tree says beforehand which places have children.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from explorer.config import RERANKED
 from explorer.drafting import Level, drafted_levels
 from explorer.insight import LISTED, listing, percent, plural, quote
 from explorer.trace import Step, Trace
@@ -62,7 +63,7 @@ def eagle_panel(trace: Trace, step: Step) -> EaglePanel | None:
 def _how(trace: Trace) -> list[str]:
     """What decides which nodes are expanded."""
     top_k = trace.settings.get("top_k")
-    if trace.method != "eagle2" or type(top_k) is not int:
+    if trace.method not in RERANKED or type(top_k) is not int:
         return [
             "A static tree: which places have children was fixed before the run, the drafter only fills in the words."
         ]
@@ -76,7 +77,7 @@ def _expanded(trace: Trace, step: Step, level: Level, parents: set[int]) -> set[
     """The best ``top_k`` of a level above the last one, as far as the record can tell; else those with children."""
     found = {node for node in level.nodes if node in parents}
     top_k, passes, scores = trace.settings.get("top_k"), len(step.ms.draft), step.tree.score + step.ghosts.score
-    if trace.method != "eagle2" or type(top_k) is not int or level.depth >= passes:
+    if trace.method not in RERANKED or type(top_k) is not int or level.depth >= passes:
         return found
     listed = sorted(step.ghosts.score, reverse=True)
     least = listed[NUM_LISTED - 1] if len(listed) > NUM_LISTED else -math.inf  # below it, better ones may be unlisted

@@ -18,6 +18,7 @@ PANELS: dict[str, Callable[[Trace, Step], Panel | None]] = {
     "medusa": medusa_panel,
     "eagle1": eagle_panel,
     "eagle2": eagle_panel,
+    "eagle3": eagle_panel,
     "draft_model": draft_model_panel,
     "jacobi": jacobi_panel,
     "lookahead": lookahead_panel,

@@ -14,7 +14,7 @@ from explorer.cost import measure_drafts
 from explorer.methods.eagle2 import Eagle2, Eagle2Settings
 from explorer.runner_events import drain
 from explorer.target import Target
-from explorer.training.acceptance import TextChoice, profile_eagle2
+from explorer.training.acceptance import TextChoice, profile_eagle
 from explorer.training.dataset import FeatureSet
 from explorer.training.eagle import EagleOptions
 from explorer.training.gather import gather, read_gathered
@@ -100,7 +100,7 @@ def _measure(plan: Plan, target: LoadedTarget, plain: Target, data: Prepared, va
     agreement = recipe.depth_agreement(NUM_DEPTHS)
     drafter = recipe.network.eval().requires_grad_(False)
     grid = {settings.top_k: (settings.depth,) for settings in TREES}
-    profile = profile_eagle2(plain, drafter, data.held_out, TEXT, grid)
+    profile = profile_eagle(Eagle2, plain, drafter, data.held_out, TEXT, grid)
     figures: dict[str, Any] = {f"depth {d + 1}": f"{value:.3f}" for d, value in enumerate(agreement)}
     for settings, shape in zip(TREES, profile.shapes, strict=True):
         name = f"tau {settings.total_tokens}/{settings.depth}/{settings.top_k}"

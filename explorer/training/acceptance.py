@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from explorer.config import Sampling
 from explorer.methods.base import Draft, Method
-from explorer.methods.eagle2 import Eagle2, Eagle2Settings
+from explorer.methods.eagle2 import Eagle2
 from explorer.methods.medusa import Medusa, MedusaSettings
 from explorer.prediction import Profile, Shape
 from explorer.presets import load_tree
@@ -64,18 +65,19 @@ class _Walks:
         return 1 + accepted / steps if steps else 1.0
 
 
-def profile_eagle2(
+def profile_eagle(
+    kind: type[Eagle2],
     target: Target,
     drafter: Any,
     held_out: FeatureSet,
     choice: TextChoice | None = None,
     grid: Mapping[int, Sequence[int]] = GRID,
 ) -> Profile:
-    """tau of EAGLE-2 for a grid of top_k -> depths, and up to 64 rows."""
+    """tau of EAGLE-2 or EAGLE-3 for a grid of top_k -> depths, and up to 64 rows."""
     choice = choice or TextChoice()
     shapes, num_tokens = [], 0
-    for top_k, depths in tqdm(grid.items(), desc="eagle2 profile", unit="top_k"):
-        method = Eagle2(target, drafter, Eagle2Settings(_WIDEST, max(depths), top_k))
+    for top_k, depths in tqdm(grid.items(), desc=f"{kind.name} profile", unit="top_k"):
+        method = kind(target, drafter, kind.Settings(_WIDEST, max(depths), top_k))
         walks = {depth: _Walks() for depth in depths}
         num_tokens = 0
         for roots in _conversations(method, held_out, choice):
@@ -87,7 +89,7 @@ def profile_eagle2(
             Shape({"depth": depth, "top_k": top_k}, _budgets(walk, 1 + top_k + depth * top_k**2))
             for depth, walk in walks.items()
         ]
-    return Profile("eagle2", choice.text, num_tokens, shapes)
+    return Profile(kind.name, choice.text, num_tokens, shapes)
 
 
 def profile_medusa(
@@ -119,25 +121,45 @@ def _conversations(
     greedy = np.flatnonzero(corpus.temp == 0)[: choice.num_conversations]
     for index in greedy:
         tokens = corpus.conversation(index).tolist()
-        features = torch.from_numpy(held_out.features[slice(*corpus.offsets[index : index + 2])]).to(
-            method.target.device, method.target.dtype
-        )
-        yield list(_drafts(method, tokens, features, int(corpus.start[index]), choice.num_tokens))
+        outputs = _Outputs.of(method, held_out, slice(*corpus.offsets[index : index + 2]))
+        yield list(_drafts(method, tokens, outputs, int(corpus.start[index]), choice.num_tokens))
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """What the target's passes over T tokens would have given: hidden [T, H], and what entered the method's layers."""
+
+    hidden: Tensor
+    layers: dict[int, Tensor]
+
+    @classmethod
+    def of(cls, method: Method, held_out: FeatureSet, span: slice) -> _Outputs:
+        """The stored features of one conversation."""
+
+        def tensor(values: np.ndarray) -> Tensor:
+            return torch.from_numpy(values[span]).to(method.target.device, method.target.dtype)
+
+        if not method.feature_layers:
+            return cls(tensor(held_out.features), {})
+        assert held_out.layers is not None
+        entered = tensor(held_out.layers).chunk(len(method.feature_layers), dim=-1)
+        return cls(tensor(held_out.features), dict(zip(method.feature_layers, entered, strict=True)))
+
+    def rows(self, start: int, end: int) -> TargetOutput:
+        """Of a pass over some of the tokens."""
+        layers = {layer: states[start:end] for layer, states in self.layers.items()}
+        return TargetOutput(torch.empty(0), self.hidden[start:end], layers)
 
 
 def _drafts(
-    method: Method, tokens: list[int], features: torch.Tensor, start: int, num_tokens: int
+    method: Method, tokens: list[int], outputs: _Outputs, start: int, num_tokens: int
 ) -> Iterator[tuple[Draft, Sequence[int]]]:
-    """Draft as if the target decoded this text one token at a time; ``features`` [T, H] stand for its passes."""
-    method.start(tokens[:start], _as_output(features[:start]), Sampler(Sampling()))
+    """Draft as if the target decoded this text one token at a time; ``outputs`` stand for its passes."""
+    method.start(tokens[:start], outputs.rows(0, start), Sampler(Sampling()))
     end = min(len(tokens), start + num_tokens)
     for root in range(start, end - 1):
         yield method.draft(tokens[root]), tokens[root + 1 : end]
-        method.update(_ROOT_ALONE, _as_output(features[root : root + 1]))
-
-
-def _as_output(hidden: torch.Tensor) -> TargetOutput:
-    return TargetOutput(torch.empty(0), hidden, {})
+        method.update(_ROOT_ALONE, outputs.rows(root, root + 1))
 
 
 _ROOT_ALONE = Verdict((0,), (), ("root",), (float("nan"),), (), next_token=0, next_kind="recovered")

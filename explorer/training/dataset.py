@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +20,16 @@ POOL_SIZE = 64
 
 @dataclass(frozen=True)
 class Batch:
-    """Padded on the right. tokens int64 [B, T]; features float32 [B, T, H]; lens and start int64 [B]."""
+    """Padded on the right. tokens int64 [B, T]; features float32 [B, T, H]; lens and start int64 [B].
+
+    layers: float32 [B, T, F] what entered some decoder layers, where the set has it.
+    """
 
     tokens: Tensor
     features: Tensor
     lens: Tensor
     start: Tensor
+    layers: Tensor = field(default_factory=lambda: torch.empty(0))
 
     def answer_mask(self, ahead: int) -> Tensor:
         """bool [B, T]: position t has seen the prompt's end (t >= start - 1) and token t + ahead exists."""
@@ -35,10 +39,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """A corpus and the target's hidden states over it, float16 [T, H], in memory."""
+    """A corpus and the target's hidden states over it, float16 [T, H], in memory.
+
+    layers: float16 [T, F] what entered the decoder layers that a drafter reads, side by side.
+    """
 
     corpus: Corpus
     features: np.ndarray
+    layers: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -57,21 +65,39 @@ class FeatureSet:
         """The named conversations, padded to the longest."""
         offsets, lens = self.corpus.offsets, self.corpus.lens[indices].astype(np.int64)
         longest = int(lens.max())
-        tokens = np.zeros((len(indices), longest), dtype=np.int64)
-        features = np.zeros((len(indices), longest, self.features.shape[1]), dtype=np.float32)
-        for row, (index, length) in enumerate(zip(indices, lens, strict=True)):
-            span = slice(offsets[index], offsets[index] + length)
-            tokens[row, :length] = self.corpus.tokens[span]
-            features[row, :length] = self.features[span]
-        start = torch.from_numpy(self.corpus.start[indices].astype(np.int64))
-        return Batch(torch.from_numpy(tokens), torch.from_numpy(features), torch.from_numpy(lens), start)
+        spans = [slice(offsets[index], offsets[index] + length) for index, length in zip(indices, lens, strict=True)]
+
+        def padded(values: np.ndarray, dtype: type) -> Tensor:
+            found = np.zeros((len(spans), longest, *values.shape[1:]), dtype=dtype)
+            for row, span in enumerate(spans):
+                found[row, : span.stop - span.start] = values[span]
+            return torch.from_numpy(found)
+
+        return Batch(
+            tokens=padded(self.corpus.tokens, np.int64),
+            features=padded(self.features, np.float32),
+            lens=torch.from_numpy(lens),
+            start=torch.from_numpy(self.corpus.start[indices].astype(np.int64)),
+            layers=torch.empty(0) if self.layers is None else padded(self.layers, np.float32),
+        )
 
 
-def read_features(folder: Path, max_tokens: int | None = None) -> FeatureSet:
+def read_features(folder: Path, max_tokens: int | None = None, layers: Path | None = None) -> FeatureSet:
     """Read the feature pieces of a folder in order, up to the piece that reaches `max_tokens`.
 
-    Raises SettingError if there is none.
+    layers: the folder with what entered some decoder layers over the same text. Raises SettingError if a folder has no
+    pieces, or the two do not agree.
     """
+    found = _read_pieces(folder, max_tokens)
+    if layers is None:
+        return found
+    entered = _read_pieces(layers, max_tokens)
+    if not np.array_equal(entered.corpus.tokens, found.corpus.tokens):
+        raise SettingError(f"{layers} and {folder} hold features of different text; name another --work folder.")
+    return replace(found, layers=entered.features)
+
+
+def _read_pieces(folder: Path, max_tokens: int | None) -> FeatureSet:
     pieces: list[dict[str, np.ndarray]] = []
     total = 0
     for path in sorted(folder.glob("*.npz")):

@@ -13,19 +13,25 @@ import torch
 from torch import nn
 
 from explorer.checkpoints.eagle import load_eagle
+from explorer.checkpoints.eagle3 import load_eagle3, published_layers
 from explorer.checkpoints.files import read_tensors
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import LoadedTarget, load_target
 from explorer.errors import SettingError
+from explorer.methods.eagle2 import Eagle2
+from explorer.methods.eagle3 import Eagle3
+from explorer.models.eagle3_layer import Eagle3Config
 from explorer.models.eagle_layer import EagleConfig
+from explorer.models.layer_inputs import decoder_layers
 from explorer.prediction import PROFILE_FILE, Profile, profile_text
 from explorer.target import Target
-from explorer.training.acceptance import profile_eagle2, profile_medusa
+from explorer.training.acceptance import profile_eagle, profile_medusa
 from explorer.training.corpus import Corpus, frequent_tokens
 from explorer.training.dataset import FeatureSet, read_features
 from explorer.training.draft_model import DraftModelOptions, DraftModelRecipe
 from explorer.training.eagle import EagleOptions, EagleRecipe
-from explorer.training.export import CardFacts, save_draft_model, save_eagle, save_medusa, write_card
+from explorer.training.eagle3 import Eagle3Options, Eagle3Recipe
+from explorer.training.export import CardFacts, save_draft_model, save_eagle, save_eagle3, save_medusa, write_card
 from explorer.training.features import compute_features
 from explorer.training.gather import gather, read_gathered
 from explorer.training.loop import LoopOptions, Progress, Recipe, train
@@ -42,7 +48,8 @@ CARD_GAMMA = 5  # chain length that a draft model's card counts with
 @dataclass(frozen=True)
 class Plan:
     """One call of a recipe. work: folder for text, features and checkpoints; out: where the drafter folders go.
-    start_from: a drafter folder whose weights the run begins with, to go on training on more text."""
+    start_from: a drafter folder whose weights the run begins with, to go on training on more text. feature_layers: the
+    decoder layers whose inputs an EAGLE-3 drafter reads, none for the published three."""
 
     work: Path
     out: Path
@@ -52,6 +59,7 @@ class Plan:
     max_tokens: int | None = None
     draft_vocab_size: int = 8192
     start_from: Path | None = None
+    feature_layers: tuple[int, ...] = ()
     loop: LoopOptions = field(default_factory=LoopOptions)
 
     @property
@@ -70,8 +78,8 @@ class Prepared:
     draft_tokens: torch.Tensor
 
 
-def prepare(plan: Plan, target: LoadedTarget) -> Prepared:
-    """Gather the text, compute the features that are missing, read both.
+def prepare(plan: Plan, target: LoadedTarget, layers: tuple[int, ...] = ()) -> Prepared:
+    """Gather the text, compute the features that are missing, read both; with what enters ``layers``, if any.
 
     Raises SettingError if what lies in the work folder belongs to other text or another target.
     """
@@ -83,14 +91,34 @@ def prepare(plan: Plan, target: LoadedTarget) -> Prepared:
     body = target.model.get_decoder()
     compute_features(held_out, body, folder / "held-out")
     compute_features(training, body, folder / "training", plan.max_tokens)
+    entered = _layers_folder(plan, layers) if layers else None
+    if entered is not None:
+        compute_features(held_out, body, entered / "held-out", layers=layers)
+        compute_features(training, body, entered / "training", plan.max_tokens, layers)
     vocab_size = target.model.get_output_embeddings().weight.shape[0]
     tokens = frequent_tokens(training, min(plan.draft_vocab_size, vocab_size), vocab_size)
     return Prepared(
         target_name=target.name,
-        training=read_features(folder / "training", plan.max_tokens),
-        held_out=read_features(folder / "held-out"),
+        training=read_features(folder / "training", plan.max_tokens, entered and entered / "training"),
+        held_out=read_features(folder / "held-out", layers=entered and entered / "held-out"),
         draft_tokens=torch.from_numpy(tokens),
     )
+
+
+def _layers_folder(plan: Plan, layers: tuple[int, ...]) -> Path:
+    return plan.work / "features" / f"layers-{'-'.join(map(str, layers))}"
+
+
+def feature_layers(plan: Plan, target: LoadedTarget) -> tuple[int, ...]:
+    """The layers whose inputs an EAGLE-3 drafter of this target reads: the plan's, else the published three.
+
+    None for a target that is too small for these. Raises SettingError for layers that the target does not have.
+    """
+    num_layers = len(decoder_layers(target.model.get_decoder()))
+    wrong = [layer for layer in plan.feature_layers if not 0 <= layer < num_layers]
+    if wrong or len(set(plan.feature_layers)) < len(plan.feature_layers):
+        raise SettingError(f"--feature-layers: give different layers from 0 to {num_layers - 1} of this target")
+    return plan.feature_layers or published_layers(num_layers) or ()
 
 
 def _check_manifest(folder: Path, corpus: Corpus, target_name: str) -> None:
@@ -147,6 +175,28 @@ def train_eagle(plan: Plan, target: LoadedTarget, options: EagleOptions) -> Path
     return folder
 
 
+def train_eagle3(plan: Plan, target: LoadedTarget, options: Eagle3Options) -> Path:
+    """Train EAGLE-3's layer, measure it, write the folder."""
+    layers = feature_layers(plan, target)
+    if not layers:
+        raise SettingError(f"{target.name} has too few layers for EAGLE-3's own three: name some with --feature-layers")
+    data = prepare(plan, target, layers)
+    lm_head = target.model.get_output_embeddings().weight.detach().float()
+    embedding = target.model.get_input_embeddings().weight.detach().float()
+    torch.manual_seed(plan.loop.seed)  # for the initial weights; everything later has generators of its own
+    config = eagle3_config(target, len(data.draft_tokens), layers)
+    recipe = Eagle3Recipe(config, data.draft_tokens, embedding, lm_head, data.held_out, options)
+    state = _fit(plan, recipe, data, "eagle3")
+    agreement = recipe.depth_agreement(num_depths=5)
+    folder = plan.out / "eagle3"
+    save_eagle3(recipe.network, folder, target.name)
+    figures = {f"first guess right at depth {d + 1}": f"{value:.3f}" for d, value in enumerate(agreement)}
+    card = _card(plan, f"EAGLE-3 drafter for {target.name}", data, figures, state)
+    reads = {"inputs of layers": ", ".join(map(str, layers))}
+    write_card(folder, replace(card, recipe=reads | asdict(options) | card.recipe))
+    return folder
+
+
 def train_draft_model(plan: Plan, target: LoadedTarget, options: DraftModelOptions) -> Path:
     """Train the target's first layers into a draft model, measure it, write the folder."""
     data = prepare(plan, target)
@@ -178,12 +228,17 @@ def profile_drafters(plan: Plan, target: Target) -> Path:
     The features must be there already.
     """
     held_out = read_features(plan.work / "features" / "held-out")
-    medusa, eagle = plan.out / "medusa", plan.out / "eagle"
+    medusa, eagle, eagle3 = (plan.out / name for name in ("medusa", "eagle", "eagle3"))
     if medusa.is_dir():
         heads = load_medusa(str(medusa), target).module
         _write_profile(medusa, profile_medusa(target, heads, held_out, GROWN_TREE))
     if eagle.is_dir():
-        _write_profile(eagle, profile_eagle2(target, load_eagle(str(eagle), target).module, held_out))
+        _write_profile(eagle, profile_eagle(Eagle2, target, load_eagle(str(eagle), target).module, held_out))
+    if eagle3.is_dir():
+        loaded = load_eagle3(str(eagle3), target)
+        entered = _layers_folder(plan, loaded.feature_layers) / "held-out"
+        held_out = read_features(plan.work / "features" / "held-out", layers=entered)
+        _write_profile(eagle3, profile_eagle(Eagle3, target, loaded.module, held_out))
     return plan.out
 
 
@@ -193,19 +248,22 @@ def _write_profile(folder: Path, profile: Profile) -> None:
 
 def eagle_config(target: LoadedTarget, draft_vocab_size: int) -> EagleConfig:
     """One layer of the target's own shape."""
+    return EagleConfig(**_layer_shape(target), fc_bias=False, draft_vocab_size=draft_vocab_size)
+
+
+def eagle3_config(target: LoadedTarget, draft_vocab_size: int, layers: tuple[int, ...]) -> Eagle3Config:
+    """One layer of the target's own shape but for its wider attention."""
+    shape = _layer_shape(target)
+    reduced = draft_vocab_size if draft_vocab_size < shape["vocab_size"] else None
+    head_dim = getattr(target.model.config, "head_dim", None)
+    return Eagle3Config(**shape, head_dim=head_dim, draft_vocab_size=reduced, feature_layers=layers)
+
+
+def _layer_shape(target: LoadedTarget) -> dict[str, Any]:
     shape = target.model.config
-    return EagleConfig(
-        hidden_size=shape.hidden_size,
-        intermediate_size=shape.intermediate_size,
-        num_attention_heads=shape.num_attention_heads,
-        num_key_value_heads=shape.num_key_value_heads,
-        vocab_size=shape.vocab_size,
-        rope_theta=shape.rope_parameters["rope_theta"],
-        rms_norm_eps=shape.rms_norm_eps,
-        fc_bias=False,
-        max_position_embeddings=shape.max_position_embeddings,
-        draft_vocab_size=draft_vocab_size,
-    )
+    same = ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "vocab_size")
+    fields = {name: getattr(shape, name) for name in (*same, "rms_norm_eps", "max_position_embeddings")}
+    return fields | {"rope_theta": shape.rope_parameters["rope_theta"]}
 
 
 def _fit(plan: Plan, recipe: Recipe, data: Prepared, name: str) -> Progress:

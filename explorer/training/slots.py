@@ -8,6 +8,8 @@ from transformers import AttentionInterface, AttentionMaskInterface, Cache
 from transformers.cache_utils import CacheLayerMixin
 from transformers.masking_utils import sdpa_mask
 
+from explorer.models.attention import CACHE
+
 _ATTENTION = "slot_attention"
 
 
@@ -99,8 +101,8 @@ class SlotDecoder:
             input_ids=tokens[:, None].to(device),
             attention_mask=mask,
             position_ids=self.lengths[:, None],
-            cache=self._cache,
             use_cache=True,
+            **{CACHE: self._cache},
         )
         self.lengths = (self.lengths + 1).clamp(max=self.capacity - 1)  # a slot that has ended may be fed on
         rows = output.last_hidden_state[torch.tensor(wanted, dtype=torch.int64, device=device), 0]

@@ -68,6 +68,7 @@ NODES: dict[str, Callable[[Painted], list[list[int]]]] = {
     "medusa": medusa_nodes,
     "eagle1": eagle_nodes,
     "eagle2": eagle_nodes,
+    "eagle3": eagle_nodes,
     "draft_model": chain_nodes,
     "jacobi": jacobi_nodes,
     "lookahead": lookahead_nodes,

@@ -14,6 +14,7 @@ from explorer.cost import SIZES, has_auto, measure_device, measure_drafts, predi
 from explorer.errors import SettingError
 from explorer.loading import LoadedModels, ModelStore
 from explorer.methods.eagle2 import Eagle2, Eagle2Settings
+from explorer.methods.eagle3 import Eagle3
 from explorer.prediction import PROFILE_FILE, Profile, Shape, profile_text
 from explorer.runner_events import RunRequest, Status, drain
 from tests.support.goldens import FOLDER
@@ -55,9 +56,10 @@ def test_every_size_is_measured_and_said() -> None:
     assert [event.fraction for event in events] == [0, 0.5]
 
 
-def test_every_shape_is_measured() -> None:
+@pytest.mark.parametrize("kind", [Eagle2, Eagle3])
+def test_every_shape_is_measured(kind: type[Eagle2]) -> None:
     target = tiny_target()
-    cost, _ = drained(measure_drafts(target, Eagle2, tiny_drafter("eagle2", target), PROFILE, repeats=1))
+    cost, _ = drained(measure_drafts(target, kind, tiny_drafter(kind.name, target), PROFILE, repeats=1))
     assert len(cost.draft_ms) == 2 and min(cost.draft_ms) > 0
 
 

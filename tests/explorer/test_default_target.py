@@ -32,28 +32,30 @@ PROMPTS = [item["text"] for item in json.loads(repo_path("assets", "presets", "p
 
 
 @pytest.fixture(scope="module")
-def reference() -> list[list[int]]:
-    """What transformers' own generate writes with its own attention and cache, prompt by prompt."""
-    from transformers import AutoModelForCausalLM
-
-    folder = smollm2.target_dir()
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    tokenizer = load_target("smollm2").tokenizer
-    outputs = []
-    for text in PROMPTS:
-        ids = render_prompt(tokenizer, text, None, True).token_ids
-        inputs = torch.tensor([ids])
-        written = model.generate(
-            inputs, attention_mask=torch.ones_like(inputs), max_new_tokens=NUM_TOKENS, do_sample=False
-        )
-        outputs.append(written[0, len(ids) :].tolist())
-    return outputs
-
-
-@pytest.fixture(scope="module")
 def target() -> Target:
     loaded = load_target("smollm2", dtype="float32")
     return Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
+
+
+@pytest.fixture(scope="module")
+def reference(target: Target) -> list[list[int]]:
+    """What transformers' own generate writes with its own attention and cache, up to and with a stop token.
+
+    All prompts go through in one batch, filled up on the left: it reads the weights once a token and not once a prompt.
+    """
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(smollm2.target_dir(), dtype=torch.float32).eval()
+    prompts = [render_prompt(target.tokenizer, text, None, True).token_ids for text in PROMPTS]
+    length = max(map(len, prompts))
+    inputs = torch.tensor([[0] * (length - len(ids)) + ids for ids in prompts])
+    mask = torch.tensor([[0] * (length - len(ids)) + [1] * len(ids) for ids in prompts])
+    written = model.generate(inputs, attention_mask=mask, max_new_tokens=NUM_TOKENS, do_sample=False)
+    outputs = []
+    for row in written[:, length:].tolist():
+        end = next((index for index, token in enumerate(row) if token in target.stop_ids), NUM_TOKENS)
+        outputs.append(row[: end + 1])
+    return outputs
 
 
 @pytest.mark.parametrize("name", OFFERED)

@@ -63,8 +63,12 @@ def test_the_reading_is_the_targets_own() -> None:
     assert target.length == 0, "nothing of it stays in the cache"
     for end in (2, len(ids) // 2, len(ids)):
         assert greedy(target, ids[:end], 1) == [int(reading.wanted[end - 2])]
-    assert reading.hidden.shape == (len(ids), target.hidden_size)
+    assert reading.features.shape == (len(ids), target.hidden_size)
     assert len(reading.wanted) == len(ids) - 1
+    layers = read_text(target, (2, 0))
+    assert layers.features.shape == (len(ids), 2 * target.hidden_size)
+    assert torch.equal(layers.features[:, target.hidden_size :], target.embed_tokens(reading.token_ids))
+    assert torch.equal(layers.wanted, reading.wanted)
 
 
 class Parrot:

@@ -27,7 +27,7 @@ def with_extra(method: str, **extra: Any) -> tuple[Trace, Step]:
     return trace, replace(first(trace), extra=extra)
 
 
-@pytest.mark.parametrize("method", ["eagle1", "eagle2", "medusa", "draft_model", "unheard_of"])
+@pytest.mark.parametrize("method", ["eagle1", "eagle2", "eagle3", "medusa", "draft_model", "unheard_of"])
 def test_levels_grow_one_after_the_other(method: str) -> None:
     trace = make_trace("eagle2" if method == "unheard_of" else method, 3, 30)
     step = first(trace)
@@ -129,7 +129,7 @@ def test_lookahead_tries_the_pool_and_takes_the_window_along() -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["eagle1", "eagle2", "medusa", "draft_model", "jacobi", "lookahead", "prompt_lookup"]
+    "method", ["eagle1", "eagle2", "eagle3", "medusa", "draft_model", "jacobi", "lookahead", "prompt_lookup"]
 )
 def test_nothing_drafted_has_no_stage(method: str) -> None:
     trace = make_trace("autoregressive", 2)

@@ -10,6 +10,7 @@ from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_
 from explorer.runner_events import RunRequest, Status, drain
 from explorer.target_presets import TargetPreset
 from tests.support.checkpoints import copy_golden, edit_json
+from tests.support.eagle3_files import write_eagle3
 from tests.support.goldens import FOLDER
 
 
@@ -53,6 +54,17 @@ def test_methods_with_one_loader_share_a_drafter_and_its_one_check(monkeypatch):
     assert loaded[0].doubt == "it is odd"
 
 
+def test_a_drafter_is_compared_over_the_layers_that_it_reads(tmp_path):
+    models, _ = load(ModelStore(), request())
+    three = str(write_eagle3(tmp_path, layers=[0, 1, 2]))
+    loaded = [models.drafter("eagle3", three), models.drafter("eagle2", str(FOLDER / "eagle_bias"))]
+    assert "does not seem to belong" in loaded[0].doubt and loaded[1].doubt is None, "the first one is made of noise"
+    assert {layers: reading.features.shape[1] for layers, reading in models.readings.items()} == {
+        (0, 1, 2): 192,
+        (): 64,
+    }
+
+
 def test_a_preset_lends_a_chat_template_to_a_tokenizer_that_has_none(tmp_path, monkeypatch):
     bare = copy_golden("base_a", tmp_path)
     edit_json(bare / "tokenizer_config.json", chat_template=None)
@@ -87,7 +99,7 @@ def test_where_a_drafter_comes_from(tmp_path, monkeypatch):
         (
             request("magic"),
             PRESET,
-            "autoregressive, prompt_lookup, jacobi, lookahead, draft_model, medusa, eagle1, eagle2",
+            "autoregressive, prompt_lookup, jacobi, lookahead, draft_model, medusa, eagle1, eagle2, eagle3",
         ),
     ],
 )

@@ -124,3 +124,23 @@ def test_rolling_back_equals_never_having_read_on() -> None:
 def test_a_lent_head_is_used_as_it_is() -> None:
     head = TARGET.head
     assert Target(tiny_model(), None, "tiny", frozenset(), "naive", head).head is head
+
+
+@settings(max_examples=15, deadline=None)
+@given(kinds, st.sampled_from(CACHES), prompts, token_trees())
+def test_watched_layers_give_what_a_plain_pass_gives_them(
+    kind: str, cache: str, prompt: list[int], tree: DraftTree
+) -> None:
+    target = TARGETS[kind]
+    target.start(0, cache, layers=(1, 0))
+    read = target.prefill(prompt)
+    assert {layer: states.shape for layer, states in read.layers.items()} == dict.fromkeys((1, 0), (len(prompt), 32))
+    output = target.forward(tree)
+    for row in range(len(tree)):
+        path = [tree.token_list[r] for r in tree.path_to(row)]
+        target.start(0, cache, layers=(0, 1))
+        plain = target.prefill([*prompt, *path])
+        torch.testing.assert_close(output.layers[1][row], plain.layers[1][-1], atol=1e-4, rtol=0)
+        torch.testing.assert_close(output.layers[0][row], plain.layers[0][-1], atol=1e-4, rtol=0)
+    target.start(0, cache)
+    assert target.prefill(prompt).layers == {}, "nobody asked this time"

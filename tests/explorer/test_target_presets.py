@@ -69,6 +69,7 @@ def test_the_published_targets_stand_beside_the_default():
     assert vicuna["medusa"] == "FasterDecoding/medusa-vicuna-7b-v1.3"
     assert vicuna["eagle1"] == vicuna["eagle2"] == "yuhuili/EAGLE-Vicuna-7B-v1.3"
     assert llama["eagle2"] == "yuhuili/EAGLE-LLaMA3-Instruct-8B" and qwen["eagle2"] == "yuhuili/EAGLE-Qwen2-7B-Instruct"
+    assert found["meta-llama/Llama-3.1-8B-Instruct"] == {"eagle3": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"}
     whole = "FasterDecoding/medusa-1.0-vicuna-7b-v1.5"
     assert found[whole] == {"medusa": whole}, "Medusa-2 files hold the heads beside the target"
 

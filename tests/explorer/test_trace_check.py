@@ -106,7 +106,7 @@ def test_contradictions_are_named(name):
 def test_rounding_above_one_is_forgiven():
     raw = copy.deepcopy(VALID)
     raw["steps"][1]["tree"]["target_prob"][2] = 1.0000002
-    from_json(json.dumps(raw))
+    assert from_json(json.dumps(raw)).steps[1].tree.target_prob[2] == pytest.approx(1.0)
 
 
 def test_used_ids_cover_every_column():

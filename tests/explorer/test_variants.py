@@ -15,6 +15,7 @@ from explorer.models.eagle_layer import EagleDrafter
 from explorer.trace import Trace, read_trace
 from explorer.trace_check import check_trace
 from tests.support.checkpoints import Facts, golden_dir, vllm_copy
+from tests.support.eagle3_files import LAYERS, VOCAB, write_eagle3
 from tests.support.eagle_twin import Twin
 from tests.support.goldens import FOLDER, golden
 from tests.support.variants import EAGLE_VARIANTS, with_repeated_block
@@ -60,6 +61,29 @@ def test_eagle_variants_write_the_targets_output(tmp_path: Path, name: str, meth
     base = "base_b" if folder.name == "eagle_nobias" else "base_a"
     for ids, output in prompts_of(base):
         assert trace_of(tmp_path, method, base, folder, ids).output.token_ids == output
+
+
+def test_an_eagle3_drafter_writes_the_targets_output(tmp_path: Path) -> None:
+    folder = write_eagle3(tmp_path / "own", layers=LAYERS)
+    for ids, output in prompts_of("base_a"):
+        trace = trace_of(tmp_path, "eagle3", "base_a", folder, ids)
+        assert trace.output.token_ids == output
+        assert trace.settings == {"total_tokens": 60, "depth": 7, "top_k": 10}
+        assert trace.drafter is not None and trace.drafter.name == "own"
+        draftable = {token for token in range(VOCAB) if token % 3}
+        assert {token for step in trace.steps for token in step.tree.token[1:]} <= draftable
+
+
+@pytest.mark.parametrize(
+    ("method", "other"), [("eagle3", "eagle1 or eagle2"), ("eagle2", "eagle3"), ("eagle1", "eagle3")]
+)
+def test_a_drafter_of_another_kind_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, other: str
+) -> None:
+    folder = golden_dir("eagle_bias") if method == "eagle3" else write_eagle3(tmp_path / "own", layers=LAYERS)
+    arguments = ["trace", "--method", method, "--target", str(FOLDER / "base_a"), "--drafter", str(folder)]
+    assert main([*arguments, "--prompt-ids", "5,6", "--out", str(tmp_path / "t.json")]) == 2
+    assert f"choose the method {other}" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_scores_that_tie_cost_no_node_its_parent(tmp_path: Path) -> None:

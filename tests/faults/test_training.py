@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
 from tests.structure.source import ROOT
 from tests.support.training import tiny_corpus, write_corpus
 
-# The recipe of `train medusa` on a tiny target: features, heads, tree, card. Every step is a checkpoint.
-TRAIN = """
-import sys
+ENDED = "ended with "
+# The recipe of `train medusa` on a tiny target: features, heads, tree, card. Every step is a checkpoint. Each line read
+# is a folder to train in, in a process of its own that has its libraries from the fork: importing them takes longest.
+TRAIN = f"""
+import os, sys
 from pathlib import Path
 import torch
 from explorer.training.loop import LoopOptions
@@ -24,38 +29,72 @@ from explorer.training.medusa import MedusaOptions
 from explorer.training.run import Plan, train_medusa
 from tests.support.training import tiny_loaded_target
 torch.set_num_threads(1)
-work = Path(sys.argv[1])
-loop = LoopOptions(epochs=8, batch_tokens=64, warmup_steps=2, save_every=1)
-plan = Plan(work, work / "drafters", command="train x", draft_vocab_size=40, loop=loop)
-print("begins", flush=True)
-options = MedusaOptions(num_heads=2, num_frequent=20, num_sampled=20)
-print(train_medusa(plan, tiny_loaded_target(), options, work / "trees.json"), flush=True)
+def train(work):
+    loop = LoopOptions(epochs=8, batch_tokens=64, warmup_steps=2, save_every=1)
+    plan = Plan(work, work / "drafters", command="train x", draft_vocab_size=40, loop=loop)
+    options = MedusaOptions(num_heads=2, num_frequent=20, num_sampled=20)
+    print(train_medusa(plan, tiny_loaded_target(), options, work / "trees.json"), flush=True)
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        print(os.getpid(), flush=True)
+        train(Path(line.strip()))
+        os._exit(0)
+    print("{ENDED}", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
-def begin(work: Path) -> subprocess.Popen[str]:
-    child = subprocess.Popen([sys.executable, "-c", TRAIN, str(work)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "begins\n"
-    return child
+class Trainer:
+    """The process that runs TRAIN."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", TRAIN], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def begin(self, work: Path) -> int:
+        """Start a training; returns its process id."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{work}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout is not None
+        return int(self.process.stdout.readline())
+
+    def end(self) -> tuple[str, int]:
+        """Wait for the training; (the last line that it wrote, its exit code: minus the signal that killed it)."""
+        assert self.process.stdout is not None
+        last = ""
+        for line in self.process.stdout:
+            if line.startswith(ENDED):
+                return last, int(line.removeprefix(ENDED))
+            last = line.strip()
+        raise EOFError("the process around the trainings is gone")
 
 
-def test_a_killed_training_loses_nothing_but_the_batch_under_way(tmp_path: Path) -> None:
+@pytest.fixture
+def trainer() -> Iterator[Trainer]:
+    made = Trainer()
+    with made.process:
+        yield made
+        assert made.process.stdin is not None
+        made.process.stdin.close()
+
+
+def test_a_killed_training_loses_nothing_but_the_batch_under_way(tmp_path: Path, trainer: Trainer) -> None:
     ends: list[Path] = []
-    num_killed = 0
     for name, delays in (("whole", []), ("killed", [0.1, 0.6])):
         work = tmp_path / name
         write_corpus(work / "text" / "a.npz", tiny_corpus())
         for delay in delays:
-            child = begin(work)
+            child = trainer.begin(work)
             time.sleep(delay)
-            child.send_signal(signal.SIGKILL)
-            num_killed += child.wait() == -signal.SIGKILL
-        child = begin(work)
-        answer, _ = child.communicate(timeout=240)
-        assert child.returncode == 0
-        ends.append(Path(answer.strip().splitlines()[-1]))
-    assert num_killed == 2, "the machine was too fast for this test: make the training longer"
+            os.kill(child, signal.SIGKILL)
+            _, code = trainer.end()
+            assert code == -signal.SIGKILL, "the machine was too fast for this test: make the training longer"
+        trainer.begin(work)
+        folder, code = trainer.end()
+        assert code == 0
+        ends.append(Path(folder))
     weights = [load_file(next(folder.glob("*.safetensors"))) for folder in ends]
     assert weights[0].keys() == weights[1].keys()
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])

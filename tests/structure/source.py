@@ -22,7 +22,8 @@ def _dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(name: str, *, at_run_time: bool = False) -> set[str]:
+@cache
+def imports(name: str, *, at_run_time: bool = False) -> frozenset[str]:
     """Dotted names of all that a module imports anywhere in it; ours down to the module.
 
     ``at_run_time`` leaves out what is imported for type checkers only.
@@ -41,7 +42,7 @@ def imports(name: str, *, at_run_time: bool = False) -> set[str]:
             # `from explorer.methods import base` imports the module explorer.methods.base.
             below = {f"{base}.{alias.name}" for alias in node.names} & modules().keys()
             found.update(below or {base})
-    return found
+    return frozenset(found)
 
 
 def _type_checking_nodes(tree: ast.Module) -> set[ast.AST]:

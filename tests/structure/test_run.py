@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import run
+from tests.conftest import LONGEST_FIRST
 from tests.structure.source import ROOT
 
 
@@ -72,8 +74,10 @@ def test_extra_arguments_reach_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "prepare_python", lambda: "python")
     monkeypatch.setattr(run, "run_checks", lambda _python, arguments, _started: asked.append(tuple(arguments)) or 0)
     monkeypatch.setattr(run, "ENVIRONMENT", {})
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.chdir(ROOT)
     assert run.main(["--fast", "-k", "tree"]) == 0
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ, "what one process compiles, the others find"
     assert asked == [("-m", "not browser and not default_target and not slow and not soak", "-k", "tree")]
 
 
@@ -81,8 +85,8 @@ def test_extra_arguments_reach_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
     ("cores", "arguments", "expected"),
     [
         (1, [], ()),
-        (2, [], ("-n", "2", "--dist", "loadfile")),
-        (64, ["-k", "tree"], ("-n", "4", "--dist", "loadfile")),
+        (2, [], ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")),
+        (64, ["-k", "tree"], ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")),
         (8, ["-n", "8"], ()),
         (8, ["--pdb"], ()),
     ],
@@ -92,3 +96,10 @@ def test_test_files_are_spread_over_the_processors(
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: cores)
     assert run.workers(arguments) == expected
+
+
+def test_the_longest_files_are_there_and_come_first(request: pytest.FixtureRequest) -> None:
+    assert [name for name in LONGEST_FIRST if not (ROOT / "tests" / name).is_file()] == []
+    places = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST_FIRST)}
+    found = [places.get(item.path, len(places)) for item in request.session.items]
+    assert found == sorted(found)

@@ -21,6 +21,7 @@ class Facts:
 
     hidden_size: int = 64
     vocab_size: int = 320
+    num_layers: int = 3
     dtype: torch.dtype = torch.float32
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     embed_tokens: nn.Embedding = field(init=False)

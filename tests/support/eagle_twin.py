@@ -1,7 +1,8 @@
-"""EAGLE's drafter once more, straight from the tensors of its file: the slow twin that every layout is held to.
+"""EAGLE's drafters once more, straight from the tensors of its file: the slow twin that every layout is held to.
 
 Written from the paper and the keys alone, without transformers: embedding first, feature second; no input norm in
-layer 0 and no final norm; rotary positions in halves; one row after another, each over the rows before it.
+layer 0 and no final norm; rotary positions in halves; one row after another, each over the rows before it. EAGLE-3's
+layer norms both halves of what its attention reads, adds to the bare hidden state, and brings a norm and a head.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Twin:
         return hidden * scale * self.tensors[name + ".weight"].float()
 
     def _attention(self, at: str, hidden: Tensor) -> Tensor:
-        size = hidden.shape[-1] // self.num_heads
+        size = len(self.tensors[at + "q_proj.weight"]) // self.num_heads
         query, key, value = (self._linear(f"{at}{part}_proj", hidden).unflatten(-1, (-1, size)) for part in "qkv")
         query, key = self._rotate(query), self._rotate(key)  # [n, heads, size]
         group = self.num_heads // key.shape[1]
@@ -66,3 +67,28 @@ class Twin:
         first, second = heads[..., :half], heads[..., half:]
         turned = [first * angles.cos() - second * angles.sin(), second * angles.cos() + first * angles.sin()]
         return torch.cat(turned, dim=-1)
+
+
+class Twin3(Twin):
+    """EAGLE-3: a true feature goes through fc, a predicted one is the last output as it is."""
+
+    def predicted(self, embedding: Tensor, tokens: Tensor, features: Tensor) -> Tensor:
+        """Outputs [n + m, H]: features [n, F] are true, tokens [n + m] of which the last m continue the twin's own."""
+        hidden = self._linear("fc", features)
+        output = self._layer(embedding[tokens[: len(hidden)]], hidden)
+        for count in range(len(hidden) + 1, len(tokens) + 1):
+            hidden = torch.cat([hidden, output[-1:]])
+            output = self._layer(embedding[tokens[:count]], hidden)
+        return output
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[..., draft vocabulary]."""
+        return self._linear("lm_head", self._norm("norm", hidden))
+
+    def _layer(self, embedded: Tensor, hidden: Tensor) -> Tensor:
+        at = "midlayer."
+        halves = [self._norm(at + "input_layernorm", embedded), self._norm(at + "hidden_norm", hidden)]
+        hidden = hidden + self._attention(at + "self_attn.", torch.cat(halves, dim=-1))
+        normed = self._norm(at + "post_attention_layernorm", hidden)
+        gate, up = self._linear(at + "mlp.gate_proj", normed), self._linear(at + "mlp.up_proj", normed)
+        return hidden + self._linear(at + "mlp.down_proj", gate * torch.sigmoid(gate) * up)

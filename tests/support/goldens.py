@@ -46,7 +46,7 @@ def replay(
 
     judge: a rule that draws nothing.
     """
-    target.start(0)
+    target.start(0, layers=method.feature_layers)
     output = target.prefill(prompt)
     root = int(output.logits.argmax())
     method.start(prompt, output, Sampler(Sampling()))

@@ -9,6 +9,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from explorer.methods.base import Draft, Method
 from explorer.models.attention import register_tree_attention
+from explorer.models.eagle3_layer import Eagle3Config, Eagle3Drafter
 from explorer.models.eagle_layer import EagleConfig, EagleDrafter
 from explorer.models.medusa_heads import MedusaHeads
 from explorer.sampling import Sampler
@@ -77,7 +78,22 @@ def tiny_drafter(method: str, target: Target, seed: int = 0) -> Any:
         drafter = EagleDrafter(config).requires_grad_(False).eval()
         drafter.bind(target.embed_tokens.weight, target.lm_head.weight)
         return drafter
+    if method == "eagle3":
+        return _tiny_eagle3(target)
     return None
+
+
+def _tiny_eagle3(target: Target) -> Eagle3Drafter:
+    """Over both layers of a tiny target; of a vocabulary that is large enough it drafts every token but each fourth."""
+    size, vocab = target.hidden_size, target.vocab_size
+    drafted = torch.tensor([token for token in range(vocab) if vocab < 10 or token % 4])
+    reduced = None if len(drafted) == vocab else len(drafted)
+    config = Eagle3Config(size, 48, 4, 2, vocab, draft_vocab_size=reduced, feature_layers=(0, 1))
+    drafter = Eagle3Drafter(config).requires_grad_(False).eval()
+    if reduced:
+        drafter.d2t.copy_(drafted - torch.arange(reduced))
+    drafter.bind(target.embed_tokens.weight)
+    return drafter
 
 
 class Oracle(Method):

@@ -10,6 +10,7 @@ import math
 import random
 from dataclasses import dataclass, field, replace
 
+from explorer.config import RERANKED
 from explorer.trace import (
     Baseline,
     DrafterRecord,
@@ -136,7 +137,7 @@ def _draft(rng: random.Random, root: int, method: str, rows: int) -> tuple[list[
                 nodes.append(_Node(token, parent, prob, nodes[parent].score + math.log(prob), depth))
     ranked = sorted(range(len(nodes)), key=lambda i: (-nodes[i].score, i))
     keep = sorted(ranked[:rows])
-    ghosts = sorted(ranked[rows : rows + 64]) if method == "eagle2" else []
+    ghosts = sorted(ranked[rows : rows + 64]) if method in RERANKED else []
     numbers = {old: new for new, old in enumerate(keep + ghosts)}
     result = [replace(nodes[i], parent=numbers.get(nodes[i].parent, -1)) for i in keep + ghosts]
     if not has_prob:

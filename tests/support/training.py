@@ -36,17 +36,21 @@ def tiny_loaded_target() -> LoadedTarget:
     return LoadedTarget(tiny_model(), None, "tiny", frozenset({STOP_ID}), "naive")
 
 
-def tiny_parts(folder: Path) -> tuple[FeatureSet, FeatureSet]:
+def tiny_parts(folder: Path, layers: tuple[int, ...] = ()) -> tuple[FeatureSet, FeatureSet]:
     """(training, held out): features of 57 and of 3 conversations."""
     corpus = tiny_corpus()
     index = np.arange(len(corpus))
     training, held_out = corpus.take(index[index % 20 > 0]), corpus.take(index[index % 20 == 0])
-    return tiny_features(folder / "training", training), tiny_features(folder / "held-out", held_out)
+    return tiny_features(folder / "training", training, layers), tiny_features(folder / "held-out", held_out, layers)
 
 
-def tiny_features(folder: Path, corpus: Corpus | None = None) -> FeatureSet:
-    """Features of the tiny target over the tiny corpus."""
+def tiny_features(folder: Path, corpus: Corpus | None = None, layers: tuple[int, ...] = ()) -> FeatureSet:
+    """Features of the tiny target over the tiny corpus, and what enters some of its layers."""
     model = tiny_model()
     model.set_attn_implementation("sdpa")
-    compute_features(corpus or tiny_corpus(), model.get_decoder(), folder)
-    return read_features(folder)
+    corpus = corpus or tiny_corpus()
+    compute_features(corpus, model.get_decoder(), folder)
+    if not layers:
+        return read_features(folder)
+    compute_features(corpus, model.get_decoder(), folder / "layers", layers=layers)
+    return read_features(folder, layers=folder / "layers")

@@ -172,7 +172,7 @@ def test_an_eagle3_drafter_is_refused_in_words(tmp_path: Path, name: str) -> Non
     edit_tensors(folder, BIN, SAFE, lambda tensors: tensors.update({name: torch.ones(1)}))
     message = refused(folder)
     assert f"it is an EAGLE-3 drafter (it has {name})" in message
-    assert "not supported; choose the target's EAGLE drafter" in message
+    assert "choose the method eagle3, or the target's EAGLE drafter" in message
     assert "missing" not in message
 
 

@@ -31,6 +31,8 @@ def parse(*words: str) -> argparse.Namespace:
         ("--threads", "0"),
         ("--learning-rate", "2"),
         ("--learning-rate", "nan"),
+        ("--feature-layers", "1,,2"),
+        ("--feature-layers", "-1"),
         ("--text", "/no/such/text.npz"),
     ],
 )
@@ -71,3 +73,18 @@ def test_features_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert train.run(parse(*words)) == 0
     assert (tmp_path / "features" / "training" / "00000.npz").exists()
     assert "features:" in capsys.readouterr().out
+
+
+def test_eagle3_stages_share_their_features(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "text" / "a.npz", tiny_corpus(24))
+    words = ("--work", str(tmp_path), "--target", str(FOLDER / "base_a"), "--epochs", "1", "--threads", "1")
+    layers = ("--feature-layers", "0,2", "--draft-vocab", "50")
+    assert train.run(parse("features", *words, *layers)) == 0
+    found = {path: path.stat().st_mtime_ns for path in (tmp_path / "features").rglob("*.npz")}
+    assert tmp_path / "features" / "layers-0-2" / "training" / "00000.npz" in found
+    assert train.run(parse("eagle3", *words, *layers, "--set", "num_steps=2")) == 0
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "features").rglob("*.npz")} == found
+    folder = tmp_path / "drafters" / "eagle3"
+    config = json.loads((folder / "config.json").read_text())
+    assert config["eagle_aux_hidden_state_layer_ids"] == [0, 2]
+    assert "--feature-layers 0,2" in (folder / "README.md").read_text()

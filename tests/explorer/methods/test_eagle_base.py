@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explorer.methods.eagle2 import Eagle2, Eagle2Settings
+from explorer.methods.eagle2 import Eagle2
 from explorer.methods.eagle_base import EagleMethod
 from explorer.methods.registry import METHODS
 from tests.support.goldens import replay
@@ -19,10 +19,9 @@ NAMES = [name for name, method in METHODS.items() if issubclass(method, EagleMet
 
 
 def build(name: str, seed: int = 0, **changes: Any) -> EagleMethod:
-    target, settings = tiny_target(**changes), Eagle2Settings(total_tokens=12, depth=2, top_k=3)
-    method = METHODS[name](
-        target, tiny_drafter(name, target, seed), settings if name == "eagle2" else METHODS[name].Settings()
-    )
+    target, kind = tiny_target(**changes), METHODS[name]
+    small = {"total_tokens": 12, "depth": 2, "top_k": 3} if issubclass(kind, Eagle2) else {}
+    method = kind(target, tiny_drafter(name, target, seed), kind.Settings(**small))
     assert isinstance(method, EagleMethod)
     return method
 
@@ -44,12 +43,12 @@ def test_the_drafters_cache_equals_a_fresh_pass_over_true_features(
     num_accepted = 0
     for _, _, verdict in replay(method.target, method, tokens, 5):
         assert method._cache.length == method.target.length  # pairs of every committed token, the last with the root
-        fresh.target.start(0)
+        fresh.target.start(0, layers=fresh.feature_layers)
         plain = fresh.target.prefill(tokens)
         root = int(plain.logits.argmax())
         with torch.inference_mode():
             fresh._cache.truncate(0)
-            fresh._extend(torch.tensor([*tokens[1:], root]), plain.hidden)
+            fresh._extend(torch.tensor([*tokens[1:], root]), fresh._true_features(plain))
         for ours, theirs in zip(method._cache._layers, fresh._cache._layers, strict=True):
             torch.testing.assert_close(ours[0], theirs[0], atol=1e-4, rtol=0)
             torch.testing.assert_close(ours[1], theirs[1], atol=1e-4, rtol=0)

@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 from explorer.checkpoints.medusa import load_medusa
+from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.config import Sampling
 from explorer.methods.medusa import Medusa, MedusaSettings
 from explorer.sampling import Sampler
 from explorer.tree import DraftTree
 from explorer.verify import Verdict, verify_typical
-from tests.support.checkpoints import edit_tensors, vllm_copy
+from tests.support.checkpoints import copy_golden, edit_tensors, vllm_copy
 from tests.support.goldens import FOLDER, assert_static_run, golden, golden_target, replay
-from tests.support.tiny import tiny_drafter, tiny_target
+from tests.support.tiny import greedy, tiny_drafter, tiny_target
 
 
 @pytest.mark.parametrize(("base", "name"), [("base_a", "medusa_a"), ("base_b", "medusa_b"), ("medusa_c", "medusa_c")])
@@ -103,6 +105,19 @@ def test_heads_over_a_reduced_vocabulary_draft_the_targets_tokens(tmp_path: Path
         assert draft.rank_of(0, 1) is None
         new_tokens += [tree.token_list[row] for row in verdict.path]
     assert new_tokens == run["output"][: len(new_tokens)]
+
+
+def test_the_shipped_heads_draft_from_their_token_map(tmp_path: Path) -> None:
+    """Heads that the target's LM head reads, cut to some of its rows: the same output, drafts of those tokens alone."""
+    tokens = torch.arange(0, 320, 3)
+    folder, target = copy_golden("medusa_b", tmp_path), golden_target("base_b")
+    save_file({"token_map": tokens}, folder / TOKEN_MAP_FILE)
+    prompt = golden("medusa__medusa_b")["prompts"]["b00"]["ids"]
+    method, new_tokens = Medusa(target, load_medusa(str(folder), target).module, MedusaSettings()), list[int]()
+    for draft, _, verdict in replay(target, method, prompt, 30):
+        assert all(token % 3 == 0 for token in draft.tree().token_list[1:])
+        new_tokens += [draft.tree().token_list[row] for row in verdict.path]
+    assert new_tokens == greedy(target, prompt, len(new_tokens))
 
 
 def test_ranks_beyond_the_vocabulary_are_left_out_and_said() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
+from torch import nn
 
 from explorer.models.medusa_heads import MedusaHeads
 
@@ -60,3 +62,13 @@ def test_a_reduced_vocabulary_maps_both_ways() -> None:
     assert heads.to_target(torch.tensor([[0, 2]])).tolist() == [[5, 1]]
     assert [heads.to_draft(token) for token in (9, 2)] == [1, None]
     assert "token_map" not in heads.state_dict()
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_heads_without_matrices_read_the_rows_of_their_tokens(bias: bool) -> None:
+    heads, lm_head, hidden = MedusaHeads(2, 1, 8, 12), nn.Linear(8, 12, bias=bias), torch.randn(3, 8)
+    assert heads.head_layer(lm_head) is lm_head
+    full = heads(hidden, lm_head)
+    heads.restrict(torch.tensor([5, 9, 1]))
+    torch.testing.assert_close(heads(hidden, heads.head_layer(lm_head)), full[..., [5, 9, 1]])
+    assert heads.num_draft_tokens == 3

@@ -9,11 +9,13 @@ from safetensors.torch import load_file
 
 from explorer.checkpoints.draft_model import load_draft_model
 from explorer.checkpoints.eagle import load_eagle
+from explorer.checkpoints.eagle3 import load_eagle3
 from explorer.checkpoints.medusa import load_medusa
+from explorer.models.eagle3_layer import Eagle3Config, Eagle3Drafter
 from explorer.models.eagle_layer import EagleConfig, EagleDrafter
 from explorer.models.medusa_heads import MedusaHeads
 from explorer.training.draft_model import DraftModelOptions, FirstLayers
-from explorer.training.export import CardFacts, save_draft_model, save_eagle, save_medusa, write_card
+from explorer.training.export import CardFacts, save_draft_model, save_eagle, save_eagle3, save_medusa, write_card
 from tests.support.tiny import tiny_model, tiny_target
 
 
@@ -41,6 +43,22 @@ def test_eagle_round_trip(tmp_path: Path) -> None:
     assert loaded.config.rope_theta == 5e4
     assert loaded.to_target(torch.arange(9)).tolist() == [6 * i for i in range(9)]
     assert torch.allclose(loaded.fc.weight, drafter.fc.weight, atol=1e-3)
+
+
+def test_eagle3_round_trip(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = Eagle3Config(32, 48, 4, 2, 61, rope_theta=5e4, head_dim=12, draft_vocab_size=9, feature_layers=(1, 0))
+    drafter = Eagle3Drafter(config)
+    drafter.d2t.copy_(torch.arange(9) * 5)
+    save_eagle3(drafter, tmp_path, "tiny")
+    stored = load_file(tmp_path / "model.safetensors")
+    assert stored["t2d"].nonzero().flatten().tolist() == [6 * i for i in range(9)]
+    assert "embed_tokens.weight" not in stored
+    loaded = load_eagle3(str(tmp_path), tiny_target())
+    assert loaded.module.config == config
+    assert loaded.feature_layers == (1, 0)
+    for name, tensor in drafter.state_dict().items():
+        assert torch.allclose(loaded.module.state_dict()[name].float(), tensor.float(), atol=1e-3), name
 
 
 def test_draft_model_round_trip(tmp_path: Path) -> None:

@@ -28,6 +28,20 @@ def test_features_are_the_targets_hidden_states(tmp_path: Path) -> None:
         assert torch.allclose(found, alone, atol=5e-3)
 
 
+def test_features_of_layers_are_what_enters_them(tmp_path: Path) -> None:
+    corpus = tiny_corpus(9)
+    data = tiny_features(tmp_path, corpus, layers=(1, 0))
+    assert data.layers is not None
+    model = tiny_model()
+    model.set_attn_implementation("sdpa")
+    for index, span in enumerate(map(slice, corpus.offsets[:-1], corpus.offsets[1:])):
+        ids = torch.from_numpy(corpus.conversation(index).astype(np.int64))[None]
+        with torch.inference_mode():
+            states = model(input_ids=ids, output_hidden_states=True).hidden_states
+        found = torch.from_numpy(data.layers[span].astype(np.float32))
+        assert torch.allclose(found, torch.cat([states[1][0], states[0][0]], dim=-1), atol=5e-3)
+
+
 def test_existing_pieces_are_kept_and_missing_ones_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(features, "SHARD_TOKENS", 200)
     whole = tiny_features(tmp_path / "whole")

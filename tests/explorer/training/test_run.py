@@ -13,14 +13,25 @@ from safetensors.torch import load_file
 
 from explorer.checkpoints.draft_model import load_draft_model
 from explorer.checkpoints.eagle import load_eagle
+from explorer.checkpoints.eagle3 import load_eagle3
 from explorer.checkpoints.medusa import load_medusa
 from explorer.errors import SettingError
+from explorer.prediction import read_profile
 from explorer.training.draft_model import DraftModelOptions
 from explorer.training.eagle import EagleOptions
+from explorer.training.eagle3 import Eagle3Options
 from explorer.training.gather import HELD_OUT_EVERY, distinct
 from explorer.training.loop import LoopOptions
 from explorer.training.medusa import MedusaOptions
-from explorer.training.run import Plan, prepare, train_draft_model, train_eagle, train_medusa
+from explorer.training.run import (
+    Plan,
+    prepare,
+    profile_drafters,
+    train_draft_model,
+    train_eagle,
+    train_eagle3,
+    train_medusa,
+)
 from tests.support.tiny import tiny_target
 from tests.support.training import tiny_corpus, tiny_loaded_target, write_corpus
 
@@ -53,6 +64,64 @@ def test_eagle_end_to_end(plan: Plan) -> None:
     num_held_out = -(-num_distinct // HELD_OUT_EVERY)
     assert f"Training: {num_distinct - num_held_out} conversations" in card
     assert f"Held out: {num_held_out} conversations" in card
+
+
+def test_eagle3_end_to_end(plan: Plan, tmp_path: Path) -> None:
+    """Two of the tiny target's layers are named; a run that is cut goes on where it stopped."""
+    plan = replace(plan, feature_layers=(0, 1))
+    folder = train_eagle3(plan, tiny_loaded_target(), Eagle3Options(num_steps=2))
+    loaded = load_eagle3(str(folder), tiny_target())
+    assert loaded.feature_layers == (0, 1)
+    assert loaded.module.num_draft_tokens == 40
+    card = (folder / "README.md").read_text()
+    for piece in (
+        "first guess right at depth 5",
+        "| inputs of layers | 0, 1 |",
+        "| num_steps | 2 |",
+        "| decay | 0.8 |",
+    ):
+        assert piece in card
+    stamp = (tmp_path / "eagle3" / "best.pt").stat().st_mtime_ns
+    train_eagle3(plan, tiny_loaded_target(), Eagle3Options(num_steps=2))
+    assert (tmp_path / "eagle3" / "best.pt").stat().st_mtime_ns == stamp, "a finished run is not trained again"
+    with pytest.raises(SettingError, match="other settings"):
+        train_eagle3(plan, tiny_loaded_target(), Eagle3Options(num_steps=3))
+
+
+def test_eagle3_over_the_whole_vocabulary(plan: Plan) -> None:
+    plan = replace(plan, feature_layers=(1,), draft_vocab_size=8192, loop=replace(plan.loop, epochs=1))
+    folder = train_eagle3(plan, tiny_loaded_target(), Eagle3Options(num_steps=1))
+    assert load_eagle3(str(folder), tiny_target()).module.config.draft_vocab_size is None
+    assert not {"d2t", "t2d"} & load_file(folder / "model.safetensors").keys()
+
+
+def test_eagle3_needs_layers_that_the_target_has(plan: Plan) -> None:
+    with pytest.raises(SettingError, match="name some with --feature-layers"):
+        train_eagle3(plan, tiny_loaded_target(), Eagle3Options())
+    for wrong in ((0, 2), (1, 1)):
+        with pytest.raises(SettingError, match="different layers from 0 to 1"):
+            train_eagle3(replace(plan, feature_layers=wrong), tiny_loaded_target(), Eagle3Options())
+
+
+def test_features_of_layers_leave_the_others_as_they_are(plan: Plan, tmp_path: Path) -> None:
+    plain = prepare(plan, tiny_loaded_target())
+    assert plain.training.layers is None
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "features").rglob("*.npz")}
+    with_layers = prepare(plan, tiny_loaded_target(), (0, 1))
+    assert with_layers.training.layers is not None
+    assert with_layers.training.layers.shape == (len(plain.training.corpus.tokens), 64)
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    assert (with_layers.training.features == plain.training.features).all()
+
+
+def test_profiles_are_written_beside_each_drafter(plan: Plan) -> None:
+    plan = replace(plan, feature_layers=(0, 1), loop=replace(plan.loop, epochs=1))
+    train_eagle3(plan, tiny_loaded_target(), Eagle3Options(num_steps=1))
+    profile_drafters(plan, tiny_target())
+    profile = read_profile(plan.out / "eagle3")
+    assert profile is not None
+    assert profile.method == "eagle3"
+    assert len(profile.shapes) == 36
 
 
 def test_draft_model_end_to_end(plan: Plan, tmp_path: Path) -> None:

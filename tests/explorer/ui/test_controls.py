@@ -50,8 +50,11 @@ def test_the_kind_of_a_setting_decides_its_control(setting: Setting, value: obje
 
 def test_every_real_setting_makes_a_control() -> None:
     with gr.Blocks():
-        for item in fields(method_forms()):
-            make_control(item.setting, item.setting.default)
+        made = [(item.setting, make_control(item.setting, item.setting.default)) for item in fields(method_forms())]
+    assert made
+    assert [control.label for _, control in made] == [setting.name.replace("_", " ") for setting, _ in made]
+    # A choice that also offers auto holds words.
+    assert [str(control.value) for _, control in made] == [str(setting.default) for setting, _ in made]
 
 
 def test_sampling_makes_controls_that_label_the_lossy_rule() -> None:
