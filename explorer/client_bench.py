@@ -183,12 +183,7 @@ class _Answer:
         choices = event.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         delta = choice.get("delta")
-        told = (
-            [delta.get(name) for name in ("reasoning_content", "reasoning", "content")]
-            if isinstance(delta, dict)
-            else []
-        )
-        if text := "".join(part for part in told if isinstance(part, str)):
+        if text := _text_of(delta if isinstance(delta, dict) else {}):
             self._texts.append(text)
             self._times.append(now)
         if isinstance(stop := choice.get("finish_reason"), str):
@@ -231,6 +226,12 @@ class _Answer:
             acceptance_histogram=stats.histogram if stats and has_counts else [],
             client=view,
         )
+
+
+def _text_of(delta: Mapping[str, Any]) -> str:
+    """The text of a piece: of the answer, or of the thoughts before it, which some servers send under two names."""
+    found = [delta.get(name) for name in ("content", "reasoning", "reasoning_content")]
+    return next((text for text in found if isinstance(text, str) and text), "")
 
 
 class _Clients:

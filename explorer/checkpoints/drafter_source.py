@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from explorer.checkpoints.eagle import load_eagle
+from explorer.checkpoints.eagle_files import find_eagle3
 from explorer.checkpoints.files import Report, locate, read_config, read_tensors, weight_files
 from explorer.checkpoints.medusa import has_heads, load_medusa, read_medusa
 from explorer.checkpoints.speculators_eagle import from_speculators
@@ -86,8 +87,12 @@ def read_drafter(source: str, ends: TargetEnds) -> DrafterSource:
         module = load_medusa(source, ends).module
         tensors, token_map = read_medusa(source)
         return MedusaSource(tensors, token_map, module.num_heads, module.num_layers, module.own_lm, base, ends)
-    config = load_eagle(source, ends).module.config
     names = read_tensors(weight_files(folder))
+    if found := find_eagle3(names):
+        raise CheckpointError(
+            f"{source} is an EAGLE-3 drafter (it has {found}): only EAGLE-1 and EAGLE-2 are read here"
+        )
+    config = load_eagle(source, ends).module.config
     _, tensors = from_speculators(read_config(folder), names, Report(f"drafter {source!r}"))
     wanted = {name: t for name, t in tensors.items() if name.startswith(("fc.", "layers.")) and "inv_freq" not in name}
     return EagleSource(wanted, tensors.get(_EMBEDDING), tensors.get(_TOKEN_MAP), config, base, ends)

@@ -137,6 +137,16 @@ def test_without_a_count_pieces_are_counted_and_said_to_be() -> None:
     assert (view.num_tokens, view.is_counted_by_pieces) == (3, True)
 
 
+def test_thoughts_are_pieces_too_and_count_once() -> None:
+    thought = {"choices": [{"delta": {"reasoning": "Hm", "reasoning_content": "Hm", "content": None}}]}
+    said = {"choices": [{"delta": {"content": "Yes"}}]}
+    raw = "".join(f"data: {json.dumps(event)}\n\n" for event in (thought, said))
+    with chat_server(Behaviour(raw=raw)) as url, httpx.Client(timeout=5) as client:
+        view = ask(client, endpoint(url), "endpoint", QUESTIONS[0]).client
+    assert view is not None
+    assert (view.text, view.num_tokens) == ("HmYes", 2)
+
+
 def test_events_come_whole_however_the_bytes_are_cut() -> None:
     stream = 'event: x\r\ndata: {"a": "é"}\r\n\r\n: hi\n\ndata:{"b": 2}\n\ndata: [DONE]\n\ndata: {"c": 3}\n'.encode()
     for size in (1, 2, 5, len(stream)):

@@ -79,3 +79,15 @@ def test_what_does_not_fit_is_refused_and_the_targets_name_is_found(tmp_path: Pa
     )
     with pytest.raises(CheckpointError, match="missing"):
         read_drafter(str(folder), ENDS)
+
+
+def test_eagle3_is_told_by_its_name(tmp_path: Path) -> None:
+    folder = copy_golden("eagle_nobias", tmp_path)
+    edit_tensors(
+        folder,
+        "pytorch_model.bin",
+        "model.safetensors",
+        lambda tensors: tensors.__setitem__("midlayer.hidden_norm.weight", torch.ones(64)),
+    )
+    with pytest.raises(CheckpointError, match=r"EAGLE-3 drafter \(it has midlayer\.hidden_norm"):
+        read_drafter(str(folder), ENDS)
