@@ -15,6 +15,7 @@ from transformers.models.llama.modeling_llama import LlamaAttention, LlamaMLP, L
 
 from explorer.models.attention import CACHE
 from explorer.models.eagle_layer import DraftCache, DrafterShape, FeatureDrafter, add_biases
+from explorer.models.flat import FlatMidlayer
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Eagle3Drafter(FeatureDrafter):
         self.midlayer = Midlayer(config.to_llama(), config.qkv_bias)
         self.norm = LlamaRMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.lm_head = nn.Linear(config.hidden_size, self.num_draft_tokens, bias=False)
+        self.flat: FlatMidlayer | None = None  # what runs in place of the layer once it is fused and packed
 
     def bind(self, embedding: Tensor) -> None:
         """Lend the embedding [V, H]: the checkpoint's own if it has one, else the target's."""
@@ -99,9 +101,17 @@ class Eagle3Drafter(FeatureDrafter):
         cache: DraftCache | None = None,
     ) -> Tensor:
         """Over a batch: tokens [B, T], features [B, T, H], positions [B, T], mask [B or 1, 1, T, past + T]."""
-        embedded = nn.functional.embedding(tokens, self.embedding).to(features.dtype)
-        output: Tensor = self.midlayer(embedded, features, self.rotary(features, positions), mask, cache)
+        embedded, rotation = nn.functional.embedding(tokens, self.embedding), self.rotary(features, positions)
+        embedded = embedded.to(features.dtype)
+        if self.flat is not None:
+            rows = None if mask is None else mask[0, 0]
+            return self.flat(embedded, features, rotation, rows, None if cache is None else cache.write)
+        output: Tensor = self.midlayer(embedded, features, rotation, mask, cache)
         return output
+
+    def flatten(self) -> None:
+        """Run the fused and packed layer as a row of operators from now on, where such a row stands for it."""
+        self.flat = FlatMidlayer(self.midlayer) if FlatMidlayer.can_run(self.midlayer) else None
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., H] -> [..., draft vocabulary]; ids of the last dimension are draft ids (see `to_target`)."""

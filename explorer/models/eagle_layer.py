@@ -141,8 +141,9 @@ class FeatureDrafter(nn.Module):
     ) -> Tensor:
         """The same over a batch: tokens [B, T], features [B, T, H], positions [B, T], mask [B or 1, 1, T, past + T]."""
 
+    @abstractmethod
     def flatten(self) -> None:
-        """Run fused and packed layers as one loop from now on, where such a loop stands for them; here none does."""
+        """Run fused and packed layers as one loop from now on, where such a loop stands for them."""
 
     @abstractmethod
     def logits(self, hidden: Tensor) -> Tensor:

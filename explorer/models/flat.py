@@ -39,15 +39,47 @@ class _Norm(NamedTuple):
         return torch.div(rows, torch.hypot(lengths, self.floor, out=lengths)).mul_(self.weight)
 
 
+class _Pass(NamedTuple):
+    """What all layers of one pass share: B sequences of R rows; the rest as of FlatLayers."""
+
+    batch: int
+    num_rows: int
+    turn: _Turn
+    mask: Tensor | None
+    write: Write | None
+    layout: KeyLayout
+
+
+class _Layer(NamedTuple):
+    """Attention, the norm after it and the MLP; what comes before attention is its caller's."""
+
+    attention: Any
+    norm: _Norm
+    mlp: Any
+
+    @classmethod
+    def of(cls, layer: Any) -> _Layer:
+        return cls(layer.self_attn, _Norm.of(layer.post_attention_layernorm), layer.mlp)
+
+    def run(self, index: int, rows: Tensor, inputs: Tensor, shared: _Pass) -> Tensor:
+        """[B * R, H] for the residual ``rows`` [B * R, H]; attention reads ``inputs``. index: the cache's layer."""
+        attention = self.attention
+        heads = _product(inputs, attention.qkv).view(shared.batch, shared.num_rows, -1, attention.head_dim)
+        query, key, value = shared.turn.split(heads, attention.num_heads, attention.num_kv_heads)
+        if shared.write is not None:
+            key, value = shared.write(index, key, value)
+        attended = attention.attend(query, key, value, shared.mask, attention.scale, shared.layout)
+        rows = _product_plus(attended.transpose(1, 2).reshape(len(rows), -1), attention.output, rows)
+        gate, up = _product(self.norm(rows), self.mlp.gate_up).chunk(2, dim=-1)
+        return _product_plus(nn.functional.silu(gate).mul_(up), self.mlp.down, rows)
+
+
 class FlatLayers:
     """Decoder layers whose attention, MLP and norms were replaced by packed fused ones (explorer.models.fused)."""
 
     def __init__(self, layers: Iterable[Any]) -> None:
         """A layer's first norm may be ``nn.Identity``. Check ``can_run`` before."""
-        self._layers = [
-            (_norm_of(layer.input_layernorm), layer.self_attn, _norm_of(layer.post_attention_layernorm), layer.mlp)
-            for layer in layers
-        ]
+        self._layers = [(_norm_of(layer.input_layernorm), _Layer.of(layer)) for layer in layers]
 
     @staticmethod
     def can_run(layers: Iterable[Any]) -> bool:
@@ -69,22 +101,42 @@ class FlatLayers:
         cache's; takes a layer's new keys and values and returns all of them. None: there are no others. entered: its
         keys are layers, each gets the [B, R, H] that enters it (explorer.models.layer_inputs).
         """
-        batch, num_rows, size = hidden.shape
-        turn = _Turn(*rotation)
-        rows = hidden.reshape(-1, size)
-        for index, (first_norm, attention, second_norm, mlp) in enumerate(self._layers):
+        shared = _Pass(hidden.shape[0], hidden.shape[1], _Turn(*rotation), mask, write, layout)
+        rows = hidden.reshape(-1, hidden.shape[-1])
+        for index, (norm, layer) in enumerate(self._layers):
             if entered and index in entered:
-                entered[index] = rows.view(batch, num_rows, size)
-            projected = _product(first_norm(rows), attention.qkv)
-            heads = projected.view(batch, num_rows, -1, attention.head_dim)
-            query, key, value = turn.split(heads, attention.num_heads, attention.num_kv_heads)
-            if write is not None:
-                key, value = write(index, key, value)
-            attended = attention.attend(query, key, value, mask, attention.scale, layout)
-            rows = _product_plus(attended.transpose(1, 2).reshape(len(rows), -1), attention.output, rows)
-            gate, up = _product(second_norm(rows), mlp.gate_up).chunk(2, dim=-1)
-            rows = _product_plus(nn.functional.silu(gate).mul_(up), mlp.down, rows)
-        return rows.view(batch, num_rows, size)
+                entered[index] = rows.view(hidden.shape)
+            rows = layer.run(index, rows, norm(rows), shared)
+        return rows.view(hidden.shape)
+
+
+class FlatMidlayer:
+    """EAGLE-3's layer (explorer.models.eagle3_layer), treated as those of FlatLayers were."""
+
+    def __init__(self, layer: Any) -> None:
+        """Check ``can_run`` before."""
+        self._norms = _Norm.of(layer.input_layernorm), _Norm.of(layer.hidden_norm)
+        self._layer = _Layer.of(layer)
+
+    @staticmethod
+    def can_run(layer: Any) -> bool:
+        """Whether every module of it is one that this stands for."""
+        return FlatLayers.can_run([layer]) and isinstance(layer.hidden_norm, nn.RMSNorm)
+
+    def __call__(
+        self,
+        embedded: Tensor,
+        hidden: Tensor,
+        rotation: tuple[Tensor, Tensor],
+        mask: Tensor | None,
+        write: Write | None,
+    ) -> Tensor:
+        """[B, R, H] from embeddings and hidden states [B, R, H] each, which are left as they are; as of FlatLayers."""
+        shared = _Pass(hidden.shape[0], hidden.shape[1], _Turn(*rotation), mask, write, IN_ORDER)
+        # A beam repeats one hidden state without copying it; the kernels want it written out.
+        sides = [side.reshape(-1, side.shape[-1]).contiguous() for side in (embedded, hidden)]
+        inputs = torch.cat([norm(side) for norm, side in zip(self._norms, sides, strict=True)], dim=-1)
+        return self._layer.run(0, sides[1], inputs, shared).view(hidden.shape)
 
 
 class _Turn:

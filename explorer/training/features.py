@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from explorer.errors import SettingError
 from explorer.models.layer_inputs import layer_inputs
 from explorer.training.corpus import Corpus
 from explorer.training.storage import write_npz
@@ -46,6 +47,8 @@ def _write_piece(piece: Corpus, body: nn.Module, layers: Sequence[int], path: Pa
     features: np.ndarray | None = None
     for batch in batches_by_length(piece.lens, BATCH_TOKENS):
         hidden = _hidden_states(body, [piece.conversation(i) for i in batch], layers).half().cpu().numpy()
+        if not np.isfinite(hidden).all():  # the residual stream may hold a few huge values
+            raise SettingError("a hidden state of this target is too large for float16: name other --feature-layers")
         if features is None:
             features = np.zeros((len(piece.tokens), hidden.shape[-1]), dtype=np.float16)
         for row, index in enumerate(batch):

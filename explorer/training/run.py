@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from explorer.checkpoints.eagle import load_eagle
-from explorer.checkpoints.eagle3 import load_eagle3, published_layers
+from explorer.checkpoints.eagle3 import IS_DRAFTED, load_eagle3, published_layers
 from explorer.checkpoints.files import read_tensors
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import LoadedTarget, load_target
@@ -288,7 +288,8 @@ def _card(plan: Plan, title: str, data: Prepared, figures: dict[str, Any], state
 
 def _load_weights(network: nn.Module, folder: Path) -> None:
     """Begin with the weights of a finished drafter; its shape and draft vocabulary must be the same."""
-    stored = read_tensors(sorted(set(folder.glob("*.safetensors")) - {folder / TOKEN_MAP_FILE}))
+    files = set(folder.glob("*.safetensors")) - {folder / TOKEN_MAP_FILE}
+    stored = read_tensors(sorted(files), lambda name: name != IS_DRAFTED)
     own = network.state_dict()
     fits = stored.keys() == own.keys() and all(stored[name].shape == own[name].shape for name in own)
     if not fits or ("d2t" in own and not torch.equal(stored["d2t"], own["d2t"])):

@@ -11,6 +11,7 @@ import torch
 from explorer.models.eagle3_layer import Eagle3Config, Eagle3Drafter
 from explorer.models.eagle_layer import DraftCache
 from explorer.models.fused import fuse
+from explorer.models.packed import is_packable, pack_linears
 from kernels.tree_attention.naive import tree_attention
 
 CONFIG = Eagle3Config(32, 48, 4, 2, 61, draft_vocab_size=20, feature_layers=(1, 2, 3))
@@ -107,3 +108,20 @@ def test_fused_modules_compute_the_same() -> None:
     expected = made.logits(made(tokens, features, positions, None, None))
     assert fuse(made, tree_attention, made.probe) == 6  # attention, MLP and four norms
     assert torch.allclose(made.logits(made(tokens, features, positions, None, None)), expected, atol=1e-4)
+
+
+@torch.inference_mode()
+def test_a_row_of_operators_computes_the_same_behind_a_cache() -> None:
+    made = drafter()
+    tokens, features, positions = pairs(made, 7)
+    expected = made(tokens, features, positions, None, None)
+    fuse(made, tree_attention, made.probe)
+    pack_linears(made)
+    made.flatten()
+    assert (made.flat is not None) == is_packable(torch.nn.Linear(4, 4))
+    before = features.clone()
+    torch.testing.assert_close(made(tokens, features, positions, None, None), expected, atol=2e-5, rtol=2e-5)
+    cache = DraftCache()
+    parts = [made(tokens[i], features[i], positions[i], None, cache) for i in torch.arange(7).split([3, 1, 3])]
+    torch.testing.assert_close(torch.cat(parts), expected, atol=2e-5, rtol=2e-5)
+    assert torch.equal(features, before), "its inputs are left as they are"

@@ -14,6 +14,7 @@ from explorer.models.attention import CACHE
 from explorer.models.cache import CacheShape, TreeCache
 from explorer.models.flat import FlatDecoder, flatten
 from explorer.models.fused import fuse, probe_decoder
+from explorer.models.layer_inputs import layer_inputs
 from explorer.models.packed import is_packable, pack_linears
 from explorer.models.perturbation import perturbed
 from kernels.tree_attention.inputs import IN_ORDER
@@ -53,6 +54,21 @@ def flat_hidden(found: FlatDecoder, num_tokens: int = 20) -> torch.Tensor:
 def test_it_computes_what_the_modules_compute(kind: str) -> None:
     decoder = fused_decoder(KNOWN[kind])
     torch.testing.assert_close(flat_hidden(flat_of(decoder)), hidden(decoder), atol=2e-5, rtol=2e-5)
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+@torch.inference_mode()
+def test_what_enters_its_layers_is_what_enters_the_modules(kind: str) -> None:
+    decoder = fused_decoder(KNOWN[kind])
+    found, ids = flat_of(decoder), torch.arange(20)
+    layers = (1, 0)
+    ours, theirs = dict.fromkeys(layers, torch.empty(0)), dict.fromkeys(layers, torch.empty(0))
+    with layer_inputs(decoder, theirs):
+        hidden(decoder)
+    plain = found(ids[None], ids, None, None, IN_ORDER)
+    assert torch.equal(found(ids[None], ids, None, None, IN_ORDER, ours), plain)
+    for layer in layers:
+        torch.testing.assert_close(ours[layer], theirs[layer], atol=2e-5, rtol=2e-5)
 
 
 @torch.inference_mode()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from explorer.errors import SettingError
 from explorer.training import features
 from explorer.training.dataset import read_features
 from tests.support.tiny import tiny_model
@@ -40,6 +41,16 @@ def test_features_of_layers_are_what_enters_them(tmp_path: Path) -> None:
             states = model(input_ids=ids, output_hidden_states=True).hidden_states
         found = torch.from_numpy(data.layers[span].astype(np.float32))
         assert torch.allclose(found, torch.cat([states[1][0], states[0][0]], dim=-1), atol=5e-3)
+
+
+def test_states_that_float16_cannot_hold_are_named(tmp_path: Path) -> None:
+    model = tiny_model()
+    model.set_attn_implementation("sdpa")
+    model.get_input_embeddings().weight.data[tiny_corpus().tokens[5]] = 1e5
+    features.compute_features(tiny_corpus(), model.get_decoder(), tmp_path / "final")
+    with pytest.raises(SettingError, match="too large for float16"):
+        features.compute_features(tiny_corpus(), model.get_decoder(), tmp_path / "entered", layers=(0,))
+    assert list((tmp_path / "entered").glob("*.npz")) == []
 
 
 def test_existing_pieces_are_kept_and_missing_ones_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

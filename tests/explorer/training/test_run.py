@@ -86,6 +86,12 @@ def test_eagle3_end_to_end(plan: Plan, tmp_path: Path) -> None:
     assert (tmp_path / "eagle3" / "best.pt").stat().st_mtime_ns == stamp, "a finished run is not trained again"
     with pytest.raises(SettingError, match="other settings"):
         train_eagle3(plan, tiny_loaded_target(), Eagle3Options(num_steps=3))
+    shutil.rmtree(tmp_path / "eagle3")
+    frozen = replace(plan.loop, epochs=1, learning_rate=1e-9)
+    again = replace(plan, start_from=folder, out=tmp_path / "again", loop=frozen)
+    second = train_eagle3(again, tiny_loaded_target(), Eagle3Options(num_steps=2))
+    before, after = (load_file(path / "model.safetensors") for path in (folder, second))
+    assert all(torch.allclose(before[name], after[name], atol=1e-3) for name in before)
 
 
 def test_eagle3_over_the_whole_vocabulary(plan: Plan) -> None:
