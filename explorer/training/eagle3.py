@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -54,13 +55,14 @@ class Eagle3Recipe:
         self._is_drafted = torch.zeros(config.vocab_size, dtype=torch.bool)
         self._is_drafted[ascending] = True
         self._held_out = HeldOut(held_out, lm_head)
+        self._scale = _scale_of(held_out, len(config.feature_layers))
 
     def loss(self, batch: Batch, generator: torch.Generator, progress: float) -> Tensor:
         """Sum over the unrolled steps of decay ** step * soft cross-entropy over the draft vocabulary."""
-        best = top_tokens(batch.features, self._lm_head, 1)[..., 0]
+        can_be_drafted = self._can_be_drafted(batch)
         total = torch.zeros(())
-        for step, hidden in enumerate(unroll(self.network, batch, self.options.num_steps)):
-            mask = _has_loss(batch, step) & self._is_drafted[best[:, 1 + step :]]
+        for step, hidden in enumerate(unroll(self.network, batch, self.options.num_steps, self._scale)):
+            mask = _has_loss(batch, step) & can_be_drafted[:, 1 + step :]
             wanted = batch.features[:, 1 + step :][mask]
             if len(wanted) == 0:
                 total = total + 0 * hidden.sum()
@@ -68,6 +70,20 @@ class Eagle3Recipe:
             teacher = (wanted @ self._rows.T).softmax(-1)
             total = total + self.options.decay**step * soft_cross_entropy(self.network.logits(hidden[mask]), teacher)
         return total
+
+    def fold(self) -> None:
+        """Let `fc` read features as the target gives them; while training, it reads them divided by their size."""
+        self.network.fc.weight.data.div_(self._scale)
+
+    def unfold(self) -> None:
+        """Undo `fold`: what a finished drafter needs to be trained on."""
+        self.network.fc.weight.data.mul_(self._scale)
+
+    def _can_be_drafted(self, batch: Batch) -> Tensor:
+        """bool [B, T]: of positions whose next token an answer has, whether the drafter knows the target's best one."""
+        found = batch.answer_mask(1)  # the target's whole head is read nowhere else: it is the dearest product here
+        found[found.clone()] = self._is_drafted[top_tokens(batch.features[found], self._lm_head, 1)[:, 0]]
+        return found
 
     def evaluate(self) -> dict[str, float]:
         """Top-1 agreement with the target's argmax on held-out answers at depths 1, 2 and 3."""
@@ -81,7 +97,7 @@ class Eagle3Recipe:
         hits, counts = torch.zeros(num_depths), torch.zeros(num_depths)
         for batch, best in self._held_out.pairs(num_batches):
             alive: Tensor | None = None
-            for depth, hidden in enumerate(unroll(self.network, batch, num_depths)):
+            for depth, hidden in enumerate(unroll(self.network, batch, num_depths, self._scale)):
                 considered = _has_loss(batch, depth)
                 if alive is not None:
                     considered &= alive[:, : considered.shape[1]]
@@ -92,14 +108,14 @@ class Eagle3Recipe:
         return (hits / counts.clamp(min=1)).tolist()
 
 
-def unroll(network: Eagle3Drafter, batch: Batch, num_steps: int) -> Iterator[Tensor]:
+def unroll(network: Eagle3Drafter, batch: Batch, num_steps: int, scale: Tensor | float = 1.0) -> Iterator[Tensor]:
     """Predicted hidden states of steps 0, 1, ..., each [B, T - 1 - step, H], as drafting would make them at every row.
 
     Row t reads token t + 1 with the true feature t in step 0, and token t + 1 + step with its own last prediction
     after that. It sees the true pairs up to t and its own later ones: what a draft that starts there sees. The
-    prediction speaks of token t + 2 + step.
+    prediction speaks of token t + 2 + step. scale: what true features are divided by, [F] or one number.
     """
-    hidden, cache = network.combine(batch.layers[:, :-1]), DraftCache()
+    hidden, cache = network.combine(batch.layers[:, :-1] / scale), DraftCache()
     num_pairs = hidden.shape[1]
     own = torch.eye(num_pairs, dtype=torch.bool)
     mask = torch.ones_like(own).tril()
@@ -111,6 +127,13 @@ def unroll(network: Eagle3Drafter, batch: Batch, num_steps: int) -> Iterator[Ten
         positions = torch.arange(step, num_pairs)[None].expand_as(tokens)
         hidden = network.predict(tokens, hidden[:, :num_rows], positions, mask[None, None, :num_rows], cache)
         yield hidden
+
+
+def _scale_of(data: FeatureSet, num_layers: int) -> Tensor:
+    """[F] mean size of each layer's states: late ones are ten times as large as early ones, a few a thousand times."""
+    assert data.layers is not None
+    sizes = np.abs(data.layers[:4096].astype("float32")).reshape(-1, num_layers, data.layers.shape[1] // num_layers)
+    return torch.from_numpy(sizes.mean(axis=(0, 2))).repeat_interleave(sizes.shape[2])
 
 
 def _has_loss(batch: Batch, step: int) -> Tensor:

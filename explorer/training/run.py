@@ -187,8 +187,12 @@ def train_eagle3(plan: Plan, target: LoadedTarget, options: Eagle3Options) -> Pa
     torch.manual_seed(plan.loop.seed)  # for the initial weights; everything later has generators of its own
     config = eagle3_config(target, len(data.draft_tokens), layers)
     recipe = Eagle3Recipe(config, data.draft_tokens, embedding, lm_head, data.held_out, options)
-    state = _fit(plan, recipe, data, "eagle3")
+    if plan.start_from is not None:
+        _load_weights(recipe.network, plan.start_from)
+        recipe.unfold()
+    state = _fit(replace(plan, start_from=None), recipe, data, "eagle3")
     agreement = recipe.depth_agreement(num_depths=5)
+    recipe.fold()
     folder = plan.out / "eagle3"
     save_eagle3(recipe.network, folder, target.name)
     figures = {f"first guess right at depth {d + 1}": f"{value:.3f}" for d, value in enumerate(agreement)}

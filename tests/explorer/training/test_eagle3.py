@@ -70,6 +70,26 @@ def draft_along(
     return found
 
 
+@torch.no_grad()
+def test_a_folded_drafter_reads_features_as_the_target_gives_them(parts: tuple[FeatureSet, FeatureSet]) -> None:
+    """While it is trained they are brought to one size, each layer's by its own."""
+    assert parts[1].layers is not None
+    parts[1].layers[:, 32:] *= 50
+    recipe = make_recipe(parts[1], Eagle3Options())
+    scale, batch = recipe._scale, parts[1].batch(parts[1].batch_indices(64, 0)[0])
+    assert scale.shape == (64,)
+    assert len(scale.unique()) == 2
+    shown = (batch.layers / scale)[0, : batch.lens[0]].abs()
+    assert 0.5 < shown[:, :32].mean() < 2 and 0.5 < shown[:, 32:].mean() < 2
+    trained = list(unroll(recipe.network, batch, 2, scale))
+    recipe.fold()
+    for before, after in zip(trained, unroll(recipe.network, batch, 2), strict=True):
+        torch.testing.assert_close(before, after, atol=1e-4, rtol=1e-4)
+    recipe.unfold()
+    for before, after in zip(trained, unroll(recipe.network, batch, 2, scale), strict=True):
+        torch.testing.assert_close(before, after, atol=1e-4, rtol=1e-4)
+
+
 def test_tokens_outside_the_draft_vocabulary_have_no_loss(parts: tuple[FeatureSet, FeatureSet]) -> None:
     batch = parts[0].batch(parts[0].batch_indices(128, 0)[0])
     lm_head = tiny_model().get_output_embeddings().weight
