@@ -187,10 +187,7 @@ def train_eagle3(plan: Plan, target: LoadedTarget, options: Eagle3Options) -> Pa
     torch.manual_seed(plan.loop.seed)  # for the initial weights; everything later has generators of its own
     config = eagle3_config(target, len(data.draft_tokens), layers)
     recipe = Eagle3Recipe(config, data.draft_tokens, embedding, lm_head, data.held_out, options)
-    if plan.start_from is not None:
-        _load_weights(recipe.network, plan.start_from)
-        recipe.unfold()
-    state = _fit(replace(plan, start_from=None), recipe, data, "eagle3")
+    state = _fit(plan, recipe, data, "eagle3")
     agreement = recipe.depth_agreement(num_depths=5)
     recipe.fold()
     folder = plan.out / "eagle3"
@@ -276,6 +273,8 @@ def _fit(plan: Plan, recipe: Recipe, data: Prepared, name: str) -> Progress:
     folder.mkdir(parents=True, exist_ok=True)
     if plan.start_from is not None:
         _load_weights(recipe.network, plan.start_from)
+        if isinstance(recipe, Eagle3Recipe):  # trained on features of another size than a finished drafter reads
+            recipe.unfold()
     return train(recipe, data.training, plan.loop, folder)
 
 
