@@ -8,8 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from explorer.client_bench import MAX_FAILURES, AnswerError, Endpoint, ask, chat_address, events, run_client_bench
+from explorer.client_bench import MAX_FAILURES, Endpoint, ask, chat_address, run_client_bench
 from explorer.errors import SettingError
+from explorer.event_stream import AnswerError
 from explorer.measurement import ResultsFile
 from explorer.questions import Question
 from tests.support.chat_server import Behaviour, chat_server
@@ -135,10 +136,3 @@ def test_without_a_count_pieces_are_counted_and_said_to_be() -> None:
         view = ask(client, endpoint(url), "endpoint", QUESTIONS[0]).client
     assert view is not None
     assert (view.num_tokens, view.is_counted_by_pieces) == (3, True)
-
-
-def test_events_come_whole_however_the_bytes_are_cut() -> None:
-    stream = 'event: x\r\ndata: {"a": "é"}\r\n\r\n: hi\n\ndata:{"b": 2}\n\ndata: [DONE]\n\ndata: {"c": 3}\n'.encode()
-    for size in (1, 2, 5, len(stream)):
-        pieces = (stream[at : at + size] for at in range(0, len(stream), size))
-        assert list(events(pieces)) == [{"a": "é"}, {"b": 2}]
