@@ -25,7 +25,8 @@ def check_url(option: str, text: str) -> str:
     try:
         parts = urlsplit(text.strip())
         is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+        httpx.URL(text.strip()).host.encode("idna")  # as connecting does: labels too long, or of no language
+    except (ValueError, httpx.InvalidURL):
         is_good = False
     if not is_good or not text.isprintable() or any(char.isspace() for char in text.strip()):
         shown = _SECRET.sub("...", text)

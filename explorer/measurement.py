@@ -153,12 +153,16 @@ def _parse(path: Path, lines: list[str], head: dict[str, Any]) -> list[Measureme
     try:
         rows = [json.loads(line) for line in lines]
         # Two processes that began the file at the same moment each wrote a first line.
-        heads = [row.get("bench") for number, row in enumerate(rows) if number == 0 or "bench" in row]
+        heads = [row.get("bench") for number, row in enumerate(rows) if number == 0 or _is_head(row)]
         if any(found != json.loads(json.dumps(head)) for found in heads):
             raise SettingError(f"{path} holds results of other settings, a target or questions: choose another --out")
-        return [decode(Measurement, row, "measurement") for row in rows[1:] if "bench" not in row]
+        return [decode(Measurement, row, "measurement") for row in rows[1:] if not _is_head(row)]
     except (ValueError, RecursionError, AttributeError, TraceError) as error:
         raise _foreign(path, error) from error
+
+
+def _is_head(row: object) -> bool:
+    return isinstance(row, dict) and "bench" in row
 
 
 def _foreign(path: Path, error: Exception) -> SettingError:

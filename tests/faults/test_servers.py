@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -20,7 +23,9 @@ from explorer.event_stream import AnswerError
 from explorer.measurement import Measurement, ResultsFile
 from explorer.questions import Question
 from explorer.server_metrics import read_page
+from tests.structure.source import ROOT
 from tests.support.chat_server import Behaviour, chat_server
+from tests.support.goldens import FOLDER
 from tests.support.raw_server import EVENT_STREAM, Answer, raw_server, sends
 
 QUESTION = Question("1", "all", "Question?")
@@ -111,6 +116,12 @@ def test_a_password_in_what_is_no_address_is_not_shown(text: str) -> None:
     with pytest.raises(SettingError) as caught:
         check_url("--url", text)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["a" * 300, "a" * 64, "xn--", ".", "a..b", "[::1", "ü" * 70])
+def test_hosts_that_no_resolver_takes_are_refused(host: str) -> None:
+    with pytest.raises(SettingError, match="give http"):
+        check_url("--url", f"http://{host}/metrics")
 
 
 def test_an_answer_that_breaks_off_is_none() -> None:
@@ -208,3 +219,49 @@ def test_a_file_in_the_folders_place_is_said_before_anything_is_measured(tmp_pat
     with pytest.raises(SettingError, match="is a file"):
         ResultsFile(tmp_path / "out" / "results.jsonl", {})
     assert (tmp_path / "out").read_text() == "mine"
+
+
+@pytest.mark.parametrize("line", ["1", "null", '"bench"', "[]", "[1]", "{}", "{", "[" * 5000])
+def test_a_line_that_is_no_measurement_is_said_to_be_none(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "r.jsonl"
+    for lines in (f'{{"bench": {{}}}}\n{line}\n', f"{line}\n"):
+        path.write_text(lines)
+        with pytest.raises(SettingError, match="r.jsonl (is no results file|holds results of other)"):
+            ResultsFile(path, {})
+        assert path.read_text() == lines
+
+
+def test_reports_of_somebody_else_are_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "report.md").write_text("mine")
+    (tmp_path / "q.txt").write_text("Question?\n")
+    question = ["--questions", str(tmp_path / "q.txt"), "--out", str(tmp_path)]
+    behaviour = Behaviour()
+    with chat_server(behaviour) as url:
+        assert main(["client-bench", "--url", url, "--model", "tiny", *question]) == 2
+    assert behaviour.asked == [] and "holds report.md" in capsys.readouterr().err
+    assert main(["bench", "--methods", "autoregressive", "--target", str(FOLDER / "base_a"), *question]) == 2
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"report.md": "mine", "q.txt": "Question?\n"}
+
+
+def test_an_interrupt_keeps_what_was_answered_and_the_next_run_asks_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("".join(f"Question {number}?\n" for number in range(40)))
+    out = tmp_path / "out"
+    behaviour = Behaviour(pieces=("One",) * 8)
+    with chat_server(behaviour) as url:
+        question = ["--url", url, "--model", "tiny", "--questions", str(tmp_path / "q.txt"), "--out", str(out)]
+        command = [sys.executable, "-m", "explorer", "client-bench", *question, "--concurrency", "2"]
+        run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        until = time.monotonic() + LONG
+        while len(behaviour.asked) < 9 and time.monotonic() < until:
+            time.sleep(0.01)
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate(timeout=LONG)
+        assert run.returncode == 130 and "Traceback" not in err and err.rstrip().endswith("interrupted")
+        kept = (out / "results.jsonl").read_text().count('question_id":')
+        assert 0 < kept < 40
+        assert [path.name for path in out.iterdir()] == ["results.jsonl"]
+        behaviour.asked.clear()
+        behaviour.pieces = ("One",)
+        assert main(["client-bench", *question, "--concurrency", "2"]) == 0
+        assert len(behaviour.asked) == 40 - kept + 1  # a warm-up first
+    assert json.loads((out / "report.json").read_text(encoding="utf-8"))["num_questions"] == 40

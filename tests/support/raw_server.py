@@ -16,6 +16,7 @@ def raw_server(answer: Answer) -> Iterator[str]:
     """Its address while it runs; every connection is read once, answered, and closed."""
     listener = socket.create_server(("127.0.0.1", 0))
     over = threading.Event()
+    served: list[tuple[socket.socket, threading.Thread]] = []
 
     def serve(connection: socket.socket) -> None:
         with connection, suppress(OSError):  # a client that has enough closes first
@@ -24,8 +25,9 @@ def raw_server(answer: Answer) -> Iterator[str]:
 
     def accept() -> None:
         while not over.is_set():
-            with suppress(OSError):
-                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+            connection, _ = listener.accept()
+            served.append((connection, threading.Thread(target=serve, args=(connection,), daemon=True)))
+            served[-1][1].start()
 
     thread = threading.Thread(target=accept, daemon=True)
     thread.start()
@@ -37,6 +39,10 @@ def raw_server(answer: Answer) -> Iterator[str]:
             socket.create_connection(listener.getsockname()).close()  # wakes it up
         thread.join()
         listener.close()
+        for connection, serving in served:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)  # ends what still sends or waits
+            serving.join()
 
 
 def _read_request(connection: socket.socket) -> None:
