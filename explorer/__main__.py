@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from importlib import import_module
 from typing import NoReturn
 
 from explorer.config import prepare_environment
 from explorer.errors import ExplorerError
+from explorer.insight import visible
 
 # modules of explorer.cli, an underscore for a hyphen
 COMMANDS = (
@@ -31,6 +33,7 @@ COMMANDS = (
     "serve",
 )
 
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 MISTAKE, INTERRUPTED, BROKEN_PIPE = 2, 130, 1  # the last as rich and the Python manual have it
 
 
@@ -87,8 +90,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def one_line(text: str) -> str:
-    """A message on one line."""
-    return " ".join(text.split())
+    """A message on one line; what files and servers say in it reaches no terminal as a control character."""
+    return _CONTROLS.sub(lambda match: visible(match[0]), " ".join(text.split()))
 
 
 if __name__ == "__main__":

@@ -18,21 +18,16 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from explorer.endpoints import MAX_SHOWN, check_url, reason
+from explorer.endpoints import AS_IT_IS, MAX_SHOWN, check_plain, check_url, reason, status
 from explorer.errors import ExplorerError, SettingError
+from explorer.event_stream import AnswerError, events, told
 from explorer.measurement import ClientView, Measurement, ResultsFile
 from explorer.questions import Question
-from explorer.served_stats import read_stats
+from explorer.served_stats import read_count, read_stats
 
 CHAT = "/chat/completions"
-MAX_ANSWER_BYTES = 64 * 2**20
-MAX_LINE_BYTES = 4 * 2**20
 MAX_FAILURES = 5  # in a row, after which nothing is asked any more
 WARM_UP_TOKENS = 4
-
-
-class AnswerError(ExplorerError):
-    """An answer that did not come, or that is none; the benchmark goes on with the next question."""
 
 
 @dataclass(frozen=True)
@@ -120,63 +115,51 @@ def run_client_bench(
 def ask(
     client: httpx.Client, endpoint: Endpoint, lane: str, question: Question, max_new_tokens: int | None = None
 ) -> Measurement:
-    """Stream one answer and time it; raises AnswerError."""
-    headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+    """Stream one answer and time it; raises AnswerError, which never holds the key."""
     body = endpoint.body(question.text, max_new_tokens or endpoint.max_new_tokens)
     answer, started_s, started = _Answer(), time.time(), time.perf_counter()
     try:
-        with client.stream("POST", endpoint.url, json=body, headers=headers) as response:
-            if response.status_code != httpx.codes.OK:
-                raise AnswerError(f"{response.status_code} {response.reason_phrase}: {_said(response)}")
-            for event in events(response.iter_bytes()):
-                answer.take(event, time.perf_counter())
-    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-        raise AnswerError(reason(error)) from error
+        _stream(client, endpoint, body, answer)
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ExplorerError) as error:
+        if not answer.is_done:  # else it was whole, and only its connection was not
+            said = str(error) if isinstance(error, ExplorerError) else reason(error)
+            raise AnswerError(said.replace(endpoint.key, "(the key)") if endpoint.key else said) from error
     return answer.measured(lane, question, started_s, started)
 
 
-def events(pieces: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a stream of server-sent events, up to ``[DONE]``; raises AnswerError for what is none.
-
-    The stream is read to its end, so that its connection serves the next request.
-    """
-    size, rest, is_done = 0, b"", False
-    for piece in pieces:
-        size += len(piece)
-        *lines, rest = (rest + piece).split(b"\n")
-        if size > MAX_ANSWER_BYTES or len(rest) > MAX_LINE_BYTES:
-            raise AnswerError("the answer is larger than any answer is")
-        for line in lines:
-            text = line.strip().decode("utf-8", errors="replace")
-            if is_done or not text.startswith("data:"):
-                continue  # a comment that keeps the connection, an event's name, an empty line
-            text = text.removeprefix("data:").strip()
-            is_done = text == "[DONE]"
-            if not is_done:
-                yield _event(text)
-
-
-def _event(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise AnswerError(f"the stream holds what is not JSON: {text[:MAX_SHOWN]!r}") from error
-    if not isinstance(found, dict):
-        raise AnswerError("the stream holds JSON that is no object")
-    if found.get("error"):
-        raise AnswerError(f"the server says: {_told(found)}")
-    return found
+def _stream(client: httpx.Client, endpoint: Endpoint, body: dict[str, Any], answer: _Answer) -> None:
+    """Send a request and give ``answer`` what comes of it, as it comes."""
+    headers = AS_IT_IS | ({"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {})
+    with client.stream("POST", endpoint.url, json=body, headers=headers) as response:
+        if response.status_code != httpx.codes.OK:
+            raise AnswerError(f"{status(response)}: {_said(response)}")
+        check_plain(response, endpoint.url)
+        for event in events(answer.heard(response.iter_raw(), endpoint.seconds), answer.finish):
+            answer.take(event, time.perf_counter())
 
 
 class _Answer:
-    """One answer, as its pieces arrive."""
+    """One answer, as its pieces arrive. is_done: the server said that it was all."""
 
     def __init__(self) -> None:
+        self.is_done = False
+        self._heard_at = time.perf_counter()
         self._texts: list[str] = []
         self._times: list[float] = []
         self._stop: str | None = None
         self._usage: dict[str, Any] = {}
         self._whole: dict[str, Any] = {}
+
+    def heard(self, pieces: Iterator[bytes], seconds: float) -> Iterator[bytes]:
+        """The pieces, as long as words come with them: empty events would keep a connection for ever."""
+        for piece in pieces:
+            yield piece
+            if time.perf_counter() - self._heard_at > seconds:
+                raise AnswerError(f"no word in {seconds:g} s")
+
+    def finish(self) -> None:
+        """Nothing belongs to it any more."""
+        self.is_done = True
 
     def take(self, event: dict[str, Any], now: float) -> None:
         """Keep what one event says; a piece is an event with text."""
@@ -186,6 +169,7 @@ class _Answer:
         if text := _text_of(delta if isinstance(delta, dict) else {}):
             self._texts.append(text)
             self._times.append(now)
+            self._heard_at = now
         if isinstance(stop := choice.get("finish_reason"), str):
             self._stop = stop
         if isinstance(usage := event.get("usage"), dict):
@@ -197,18 +181,18 @@ class _Answer:
         """The answer's times and counts; raises AnswerError where nothing was written."""
         if not self._times:
             raise AnswerError("the answer has no text")
-        counted = self._usage.get("completion_tokens")
-        is_counted = isinstance(counted, int) and not isinstance(counted, bool) and counted > 0
-        prompt = self._usage.get("prompt_tokens")
+        if not self.is_done and self._stop is None:
+            raise AnswerError("the stream ended before the answer did")
+        counted = read_count(self._usage, "completion_tokens")
         stats = read_stats(self._whole | {"usage": self._usage})
         first, last = self._times[0], self._times[-1]
         view = ClientView(
             started_s=started_s,
             ended_s=started_s + last - started,
             gaps_ms=[1000 * (after - before) for before, after in zip(self._times, self._times[1:], strict=False)],
-            num_tokens=int(counted) if is_counted and isinstance(counted, int) else len(self._times),
+            num_tokens=counted or len(self._times),
             text="".join(self._texts),
-            is_counted_by_pieces=not is_counted,
+            is_counted_by_pieces=not counted,
         )
         has_counts = stats is not None and stats.num_accepted is not None
         return Measurement(
@@ -217,7 +201,7 @@ class _Answer:
             method=lane,
             output=[],
             stop=self._stop or "unknown",
-            num_prompt_tokens=prompt if isinstance(prompt, int) else 0,
+            num_prompt_tokens=read_count(self._usage, "prompt_tokens") or 0,
             prefill_ms=1000 * (first - started),
             decode_ms=1000 * (last - first),
             num_steps=stats.num_steps if stats and has_counts else 0,
@@ -280,19 +264,10 @@ def _limits(concurrency: int) -> httpx.Limits:
 def _said(response: httpx.Response) -> str:
     """What an error answer says, as far as it is short text."""
     with suppress(httpx.HTTPError, httpx.StreamError):
-        text = next(response.iter_bytes(), b"")[: 16 * MAX_SHOWN].decode("utf-8", errors="replace")
+        text = next(response.iter_raw(), b"")[: 16 * MAX_SHOWN].decode("utf-8", errors="replace")
         try:
             found = json.loads(text)
         except (ValueError, RecursionError):
             found = None
-        return _told(found) or " ".join(text.split())[:MAX_SHOWN]
+        return told(found) or " ".join(text.split())[:MAX_SHOWN]
     return ""
-
-
-def _told(answer: object) -> str | None:
-    """The message of an error answer in any of the usual forms; None where there is none."""
-    if not isinstance(answer, dict):
-        return None
-    error = answer.get("error") or answer.get("message") or answer.get("detail")
-    text = error.get("message") if isinstance(error, dict) else error
-    return " ".join(str(text).split())[:MAX_SHOWN] if text else None

@@ -135,6 +135,8 @@ def read_machine(path: Path) -> dict[str, Any]:
 
 def _whole_lines(path: Path, *, is_owner: bool) -> list[str]:
     """The complete lines; a last one that a kill cut short is removed from the file by its owner."""
+    if path.parent.exists() and not path.parent.is_dir():
+        raise SettingError(f"{path.parent} is a file: name a folder for --out")
     try:
         data = path.read_bytes() if path.exists() else b""
         whole = data[: data.rfind(b"\n") + 1]
@@ -149,11 +151,18 @@ def _whole_lines(path: Path, *, is_owner: bool) -> list[str]:
 
 def _parse(path: Path, lines: list[str], head: dict[str, Any]) -> list[Measurement]:
     try:
-        if lines and json.loads(lines[0]).get("bench") != json.loads(json.dumps(head)):
+        rows = [json.loads(line) for line in lines]
+        # Two processes that began the file at the same moment each wrote a first line.
+        heads = [row.get("bench") for number, row in enumerate(rows) if number == 0 or _is_head(row)]
+        if any(found != json.loads(json.dumps(head)) for found in heads):
             raise SettingError(f"{path} holds results of other settings, a target or questions: choose another --out")
-        return [decode(Measurement, json.loads(line), "measurement") for line in lines[1:]]
+        return [decode(Measurement, row, "measurement") for row in rows[1:] if not _is_head(row)]
     except (ValueError, RecursionError, AttributeError, TraceError) as error:
         raise _foreign(path, error) from error
+
+
+def _is_head(row: object) -> bool:
+    return isinstance(row, dict) and "bench" in row
 
 
 def _foreign(path: Path, error: Exception) -> SettingError:

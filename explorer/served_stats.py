@@ -21,6 +21,7 @@ from explorer.trace_files import MAX_TRACE_BYTES
 
 VLLM, SGLANG = "vLLM", "SGLang"
 MAX_HISTOGRAM = 1024  # no server drafts as many tokens in a step
+MAX_COUNT = 2**53  # what a float still counts one by one; larger ones cannot be divided
 TOTAL = "all"
 NOTE = (
     "tau is tokens a step with the target's own, 1 + accepted / steps. Where SGLang gives no count of accepted drafts "
@@ -65,9 +66,9 @@ def read_stats(answer: object, name: str = "") -> RequestStats | None:
     called = answer.get("id")
     name = called if isinstance(called, str) and called else name
     vllm = _inside(answer, "metrics", "speculative_decoding")
-    if (steps := _count(vllm, "num_spec_steps")) is not None:
-        accepted, drafted = (_count(vllm, f"num_{kind}_tokens") for kind in ("accepted_draft", "draft"))
-        tokens = _count(_inside(answer, "usage"), "completion_tokens")
+    if (steps := read_count(vllm, "num_spec_steps")) is not None:
+        accepted, drafted = (read_count(vllm, f"num_{kind}_tokens") for kind in ("accepted_draft", "draft"))
+        tokens = read_count(_inside(answer, "usage"), "completion_tokens")
         return RequestStats(VLLM, name, steps, accepted, drafted, tokens, _counts(vllm, "acceptance_histogram"))
     return _read_sglang(answer, name)
 
@@ -78,17 +79,17 @@ def _read_sglang(answer: Mapping[str, Any], name: str) -> RequestStats | None:
     places = (answer.get("meta_info"), _inside(answer, "sglext", "spec_tokens_details"), first.get("meta_info"))
     for place in places:
         found = place if isinstance(place, Mapping) else {}
-        steps = _count(found, "spec_verify_ct")
+        steps = read_count(found, "spec_verify_ct")
         if steps is None:
             continue
-        tokens = _count(found, "completion_tokens")
+        tokens = read_count(found, "completion_tokens")
         return RequestStats(
             SGLANG,
             str(found.get("id") or name),
             steps,
-            _count(found, "spec_num_correct_drafts", "spec_accepted_drafts"),
-            _count(found, "spec_num_proposed_drafts", "spec_proposed_drafts"),
-            _count(_inside(answer, "usage"), "completion_tokens") if tokens is None else tokens,
+            read_count(found, "spec_num_correct_drafts", "spec_accepted_drafts"),
+            read_count(found, "spec_num_proposed_drafts", "spec_proposed_drafts"),
+            read_count(_inside(answer, "usage"), "completion_tokens") if tokens is None else tokens,
             _counts(found, "spec_correct_drafts_histogram", "spec_accept_histogram"),
         )
     return None
@@ -163,11 +164,11 @@ def _inside(value: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _count(value: Mapping[str, Any], *names: str) -> int | None:
-    """The first of these fields that is a count; None for anything else."""
+def read_count(value: Mapping[str, Any], *names: str) -> int | None:
+    """The first of these fields that is a count, at most MAX_COUNT; None for anything else."""
     for name in names:
         found = value.get(name)
-        if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
+        if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= MAX_COUNT:
             return found
     return None
 
@@ -176,7 +177,7 @@ def _counts(value: Mapping[str, Any], *names: str) -> list[int]:
     for name in names:
         found = value.get(name)
         if isinstance(found, list) and 0 < len(found) <= MAX_HISTOGRAM:
-            counts = [count for item in found if (count := _count({name: item}, name)) is not None]
+            counts = [count for item in found if (count := read_count({name: item}, name)) is not None]
             if len(counts) == len(found):
                 return counts
     return []

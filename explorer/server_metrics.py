@@ -9,7 +9,6 @@ app's own names are vLLM's behind ``draft_tree_``. Counters are read with and wi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -21,6 +20,7 @@ from explorer.server_figures import OURS, SGLANG, VLLM, Counts, Reading, Series
 
 MAX_SERIES = 200
 MAX_POSITIONS = 1024
+MAX_VALUE = 2.0**53  # beyond it a counter could not count one more
 _SPEC_DECODE = {
     "num_drafts": "steps",
     "num_draft_tokens": "drafted",
@@ -71,7 +71,7 @@ def read_page(text: str, where: str, seconds: float) -> Reading:
 def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            if math.isfinite(sample.value) and sample.value >= 0:
+            if 0 <= sample.value <= MAX_VALUE:  # neither nan nor infinite
                 yield sample.name.removesuffix("_total"), sample.labels, float(sample.value)
 
 

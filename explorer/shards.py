@@ -19,6 +19,7 @@ from explorer.measurement import Measurement, read_machine, read_measurements
 T = TypeVar("T")
 MAX_SHARDS = 10_000
 WHOLE = "results.jsonl"
+REPORTS = ("report.json", "report.md", "report.html")
 _SHARD = re.compile(r"([1-9]\d{0,4})/([1-9]\d{0,4})")
 
 
@@ -50,7 +51,13 @@ def read_shard(text: str | None) -> Shard | None:
 
 
 def results_path(folder: Path, shard: Shard | None) -> Path:
-    """The results file that a process writes."""
+    """The results file that a process writes; SettingError where reports would go over files that are not ours."""
+    there = [name for name in REPORTS if (folder / name).exists()]
+    if there and not _files(folder):
+        raise SettingError(
+            f"{folder} holds {', '.join(there)} and no results they could be of: choose another --out, nothing is "
+            "written over"
+        )
     return folder / (shard.file_name if shard else WHOLE)
 
 

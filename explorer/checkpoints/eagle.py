@@ -36,6 +36,7 @@ from explorer.checkpoints.files import (
     expected_shapes,
     locate,
     parsing,
+    quiet,
     read_config,
     read_tensors,
     shapes_of,
@@ -95,7 +96,7 @@ def _check(
     if config.num_layers > len(tensors):
         report.add(f"it has layers up to {config.num_layers - 1}, but only {len(tensors)} tensors")
     elif divides(config, report):
-        with parsing("the EAGLE drafter's config.json"):
+        with parsing("the EAGLE drafter's config.json"), quiet():
             expected = expected_shapes(lambda: EagleDrafter(config))
         report.compare(expected, shapes_of(tensors))
     require_floats(report, {name: t for name, t in tensors.items() if name != TOKEN_MAP})

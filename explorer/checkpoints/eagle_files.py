@@ -20,6 +20,7 @@ from explorer.models.eagle_layer import DrafterShape
 EMBEDDING, TOKEN_MAP = "embed_tokens.weight", "d2t"
 DERIVED = re.compile(r"t2d|.*rotary_emb\.inv_freq")  # what other fields say already
 TOLD_BY_TENSORS = ("num_key_value_heads", "num_hidden_layers")  # may be missing, and the layers may be the target's
+MAX_SIZE = 2**31 - 1  # of any field; arithmetic on tensors ends somewhere above
 _ROPE_FIELDS = ("rope_scaling", "rope_parameters")
 _EAGLE3 = re.compile(r"midlayer\.|.*hidden_norm\.")  # tensors that only EAGLE-3 has
 
@@ -48,6 +49,8 @@ def read_numbers(raw: Mapping[str, Any], report: Report, optional: Sequence[str]
     for name, value in numbers.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             report.add(f"config.json: {name} must be a positive whole number, found {value!r}")
+        elif value > MAX_SIZE:
+            report.add(f"config.json: {name} is {value}, larger than any in use")
     if isinstance(layers := numbers.pop("num_hidden_layers", 1), int) and layers > MAX_LAYERS:
         report.add(f"config.json: num_hidden_layers is {layers}")
     floats = {

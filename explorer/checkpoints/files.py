@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from explorer.errors import CheckpointError, DeviceError, ExplorerError
 
 MAX_JSON_BYTES = 64 * 1024 * 1024  # larger than any index or config in use
+MAX_REPORT_CHARS = 8000  # names and values in a report are the file's own, and may be of any length
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # each may be sharded behind NAME.index.json
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _SMALL_FILES = ["*.json", "*.jinja", "*.model", "*.txt"]
@@ -177,7 +178,19 @@ def _read_pickle(path: Path, wanted: Callable[[str], bool]) -> dict[str, Tensor]
         isinstance(name, str) and isinstance(value, Tensor) for name, value in state.items()
     ):
         raise CheckpointError(f"{path} must hold a flat dictionary of tensors")
+    if odd := [name for name, value in state.items() if not _is_plain(value)]:
+        raise CheckpointError(f"{path} must hold plain dense tensors, which {min(odd)!r} is not")
     return {name: value.clone() if is_mapped else value for name, value in state.items() if wanted(name)}
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Dense, with a number in the file for each of its own: a pickle may claim any size, or none of its numbers."""
+    is_dense = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_quantized
+    return (
+        is_dense
+        and tensor.device.type == "cpu"
+        and tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()
+    )
 
 
 class Report:
@@ -216,7 +229,8 @@ class Report:
     def raise_if_any(self) -> None:
         """Raise one CheckpointError that lists all of it."""
         if self._problems:
-            raise CheckpointError(f"{self._what} does not fit: {'; '.join(self._problems)}")
+            text = f"{self._what} does not fit: {'; '.join(self._problems)}"
+            raise CheckpointError(text if len(text) <= MAX_REPORT_CHARS else f"{text[:MAX_REPORT_CHARS]} ...")
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, Shape]:

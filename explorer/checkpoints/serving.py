@@ -8,10 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from explorer.checkpoints.drafter_source import DrafterSource, MedusaSource
-from explorer.checkpoints.files import read_config, read_tensors, weight_files
+from explorer.checkpoints.drafter import check_token_ids
+from explorer.checkpoints.drafter_source import DrafterSource, EagleSource, MedusaSource
+from explorer.checkpoints.files import Report, parsing, read_config, read_tensors, weight_files
 from explorer.checkpoints.layouts import SGLANG_MAP
 from explorer.checkpoints.medusa import FILES
 from explorer.checkpoints.speculators_eagle import is_speculators
@@ -29,7 +31,10 @@ def check_layout(server: str, folder: Path, source: str, drafter: DrafterSource)
     paths = weight_files(folder, extra=FILES)
     config, tensors = read_config(folder), read_tensors(paths)
     check = _CHECKS[server, drafter.kind]
-    if problems := check(config, tensors):
+    problems = check(config, tensors)
+    if server == SGLANG and isinstance(drafter, EagleSource) and (path := token_map(folder)):
+        problems += _token_map(path, drafter.config.vocab_size)
+    if problems:
         mend = f"`python -m explorer convert {source} --to {server} --out DIR` writes one that it does"
         raise CheckpointError(f"{server} does not load {source} as it is: {'; '.join(problems)}; {mend}")
 
@@ -38,6 +43,16 @@ def token_map(folder: Path) -> Path | None:
     """SGLang's token map beside a drafter, where there is one."""
     path = folder / SGLANG_MAP
     return path if path.is_file() else None
+
+
+def _token_map(path: Path, vocab_size: int) -> list[str]:
+    """What is wrong with a list of token ids as SGLang reads it."""
+    report = Report(SGLANG_MAP)
+    with parsing(str(path)):
+        ids = torch.as_tensor(torch.load(path, map_location="cpu", weights_only=True))
+        is_whole = not ids.is_floating_point() and ids.dtype != torch.bool
+        check_token_ids(SGLANG_MAP, ids.long() if is_whole else ids, vocab_size, report)
+    return [f"{SGLANG_MAP} must list different token ids below {vocab_size}"] if report.num_problems else []
 
 
 def _vllm_medusa(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:

@@ -7,6 +7,7 @@ vllm-project/speculators (0370128, 035f9e0).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,7 +43,11 @@ def from_speculators(
         report.add("it has the extra norms of HASS's variant (layernorms), which EAGLE has not")
         report.raise_if_any()
     found = dict(layer) | {"bias": config.get("fusion_bias"), "num_hidden_layers": 1}
-    return found, {_published(name): tensor for name, tensor in tensors.items()}
+    renamed = [_published(name) for name in tensors]
+    if twice := sorted(name for name, count in Counter(renamed).items() if count > 1):
+        report.add(f"{', '.join(twice)} is there under two names")
+        report.raise_if_any()
+    return found, dict(zip(renamed, tensors.values(), strict=True))
 
 
 def to_speculators(name: str) -> str:

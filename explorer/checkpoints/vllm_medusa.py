@@ -13,6 +13,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from explorer.errors import CheckpointError
+
 TOKEN_MAP = "token_map"
 _PREFIX = re.compile(r"^medusa_heads\.")
 _BLOCK = re.compile(r"blocks\.(\d{1,4})\.layers\.(\d{1,4})\.(weight|bias)")
@@ -27,7 +29,12 @@ def is_vllm(names: Iterable[str]) -> bool:
 
 
 def from_vllm(found: dict[str, Tensor]) -> tuple[dict[str, Tensor], Tensor | None]:
-    """(tensors by their published names, token map [draft vocabulary] or None); what is unknown keeps its name."""
+    """(tensors by their published names, token map [draft vocabulary] or None); what is unknown keeps its name.
+
+    Raises CheckpointError where a tensor is there with the prefix and without.
+    """
+    if twice := sorted(name for name in found if _PREFIX.match(name) and _PREFIX.sub("", name) in found):
+        raise CheckpointError(f"Medusa heads do not fit: {_PREFIX.sub('', twice[0])} is there under two names")
     plain = {_PREFIX.sub("", name): tensor for name, tensor in found.items()}
     token_map = plain.pop(TOKEN_MAP, None)
     blocks = [match for name in plain if (match := _BLOCK.fullmatch(name))]
@@ -63,6 +70,6 @@ def _published(name: str, num_layers: int) -> str:
 def _cut(matrix: Tensor, token_map: Tensor) -> Tensor:
     """The rows of a matrix that the map names; as it is where it is cut already, or where the map cannot be right."""
     is_list = token_map.dim() == 1 and token_map.dtype == torch.int64 and token_map.numel() > 0
-    if not is_list or matrix.dim() != 2 or len(matrix) == len(token_map) or int(token_map.min()) < 0:
+    if not is_list or matrix.dim() != 2 or len(matrix) <= len(token_map) or int(token_map.min()) < 0:
         return matrix
     return matrix[token_map] if int(token_map.max()) < len(matrix) else matrix

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.bench_report import build_report
 from explorer.cli.bench import add_question_arguments, choose_questions, prompt_bar, write_reports
 from explorer.errors import SettingError
-from explorer.insight import plural
+from explorer.insight import plural, visible
 from explorer.measurement import ResultsFile
 from explorer.questions import digest
 from explorer.shards import merge, results_path
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     if found:
         print(write_reports(build_report(head | {"questions_sha256": digest(questions)}, found), args.out))
     for failure in failures[:MAX_TOLD]:
-        print(failure, file=sys.stderr)
+        print(visible(failure), file=sys.stderr)
     if failures:
         raise SettingError(
             f"{plural(len(failures), 'request')} failed and are not in the report: the same command asks them again"

@@ -8,8 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from explorer.client_bench import MAX_FAILURES, AnswerError, Endpoint, ask, chat_address, events, run_client_bench
+from explorer.client_bench import MAX_FAILURES, Endpoint, ask, chat_address, run_client_bench
 from explorer.errors import SettingError
+from explorer.event_stream import AnswerError
 from explorer.measurement import ResultsFile
 from explorer.questions import Question
 from tests.support.chat_server import Behaviour, chat_server
@@ -145,10 +146,3 @@ def test_thoughts_are_pieces_too_and_count_once() -> None:
         view = ask(client, endpoint(url), "endpoint", QUESTIONS[0]).client
     assert view is not None
     assert (view.text, view.num_tokens) == ("HmYes", 2)
-
-
-def test_events_come_whole_however_the_bytes_are_cut() -> None:
-    stream = 'event: x\r\ndata: {"a": "é"}\r\n\r\n: hi\n\ndata:{"b": 2}\n\ndata: [DONE]\n\ndata: {"c": 3}\n'.encode()
-    for size in (1, 2, 5, len(stream)):
-        pieces = (stream[at : at + size] for at in range(0, len(stream), size))
-        assert list(events(pieces)) == [{"a": "é"}, {"b": 2}]

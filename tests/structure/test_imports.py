@@ -33,6 +33,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.shards": 0,
     "explorer.client_report": 0,
     "explorer.served_stats": 0,
+    "explorer.event_stream": 0,
     "explorer.server_figures": 0,
     "explorer.server_commands": 0,
     "explorer.bench_report": 0,
