@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.config import prepare_environment
+from explorer.service.server_watch import ServerWatch
 from explorer.target_presets import TargetPreset
 from explorer.ui.options import AppOptions
 
@@ -15,15 +16,25 @@ WAIT_SECONDS = 30
 
 
 class AppServer:
-    """A context manager: the page over ``runner``, on a free port; further ``options`` are AppOptions' own."""
+    """A context manager: the page over ``runner``, on a free port; further ``options`` are AppOptions' own.
 
-    def __init__(self, runner: Any, targets: tuple[TargetPreset, ...], traces_dir: Path, **options: Any) -> None:
+    watch: what the page "Server" reads; without it there is no such page.
+    """
+
+    def __init__(
+        self,
+        runner: Any,
+        targets: tuple[TargetPreset, ...],
+        traces_dir: Path,
+        watch: ServerWatch | None = None,
+        **options: Any,
+    ) -> None:
         prepare_environment()
         from explorer.ui.app import build_app
 
         self.runner = runner
         allowed = AppOptions(targets, traces_dir=traces_dir, max_new_tokens=64, **options)
-        self._demo, self._launch = build_app(runner, allowed)
+        self._demo, self._launch = build_app(runner, allowed, watch=watch)
         self.url = ""
 
     @property

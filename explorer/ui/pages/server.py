@@ -22,7 +22,6 @@ HEAD = f"<h1>{TITLE}</h1><p>{INTRO}</p>"
 SHELL = '<article class="lab-text server-text"></article>'
 SCRIPT = """
 const article = element.querySelector('.server-text');
-const told = JSON.parse(props.value || '{}');
 function add(parent, tag, text, name) {
   const node = document.createElement(tag);
   if (text) node.textContent = text;
@@ -30,19 +29,24 @@ function add(parent, tag, text, name) {
   parent.append(node);
   return node;
 }
-article.textContent = '';
-if (told.error) add(article, 'p', told.error, 'lab-question');
-for (const one of told.tables || []) {
-  add(article, 'h2', one.title);
-  const table = add(add(article, 'div', '', 'wide'), 'table');
-  const head = add(table, 'tr');
-  for (const cell of one.head) add(head, 'th', cell);
-  for (const row of one.rows) {
-    const line = add(table, 'tr');
-    for (const cell of row) add(line, 'td', cell);
+function draw() {
+  const told = JSON.parse(props.value || '{}');
+  article.textContent = '';
+  if (told.error) add(article, 'p', told.error, 'lab-question');
+  for (const one of told.tables || []) {
+    add(article, 'h2', one.title);
+    const table = add(add(article, 'div', '', 'wide'), 'table');
+    const head = add(table, 'tr');
+    for (const cell of one.head) add(head, 'th', cell);
+    for (const row of one.rows) {
+      const line = add(table, 'tr');
+      for (const cell of row) add(line, 'td', cell);
+    }
   }
+  if (told.note) add(article, 'p', told.note, 'lab-note');
 }
-if (told.note) add(article, 'p', told.note, 'lab-note');
+draw();
+watch('value', draw);
 """
 
 
