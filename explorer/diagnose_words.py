@@ -24,7 +24,8 @@ MISS_COLUMNS = {
     "no draft": ("plain",),
 }
 OVERVIEW_NOTE = (
-    "Pooled over runs, plain steps that rested left out; break-even and speedup over those runs that have a baseline."
+    "Pooled over runs, plain steps that rested left out; break-even and speedup over those runs that have a baseline. "
+    "Speedup here is tau over break-even: a step cut short at a run's end is left out, which the runs' own count."
 )
 PROMPTS_NOTE = (
     "Least tokens a pass first. Accepted: of the tokens that the drafts were tested on. Worst pass: the one that "
@@ -32,6 +33,9 @@ PROMPTS_NOTE = (
 )
 SPANS_NOTE = (
     "Lines and sentences of the output by the share of their tokens that came from a draft: the worst, the best."
+)
+MISSES_NOTE = (
+    "Columns are the endings above: outranked is too low in the drafter's list, tree ended is accepted to a leaf."
 )
 ENTROPY_NOTE = (
     "How unsure the target was of the token, in bits: at least so many, because a trace keeps its five most probable "
@@ -102,7 +106,7 @@ def method_tables(item: MethodDiagnosis) -> list[Table]:
             endings,
             " ".join(item.rests),
         ),
-        _tallies("By kind of token", "kind", item.by_class, f"{classes}. The first that fits counts."),
+        _tallies("By kind of token", "kind", item.by_class, f"{MISSES_NOTE} {classes}. The first that fits counts."),
         _tallies("By place in the output", "token", item.by_position, ""),
         _tallies("By the target's entropy", "at least", item.by_entropy, ENTROPY_NOTE),
         *(_reliability(each) for each in item.calibrations),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from explorer.insight import percent
+from explorer.insight import percent, plural
 from explorer.lab_findings import (
     batch_findings,
     context_findings,
@@ -114,7 +114,10 @@ def formula_sentence(record: LabRecord) -> str:
 
 
 def _measured(record: LabRecord) -> str:
-    lanes = listed([lane for lane, trials in record.lanes().items() if any(trial.depth for trial in trials)])
+    # "Medusa, typical" is one lane, not two
+    lanes = listed(
+        [lane.replace(", ", " ") for lane, trials in record.lanes().items() if any(trial.depth for trial in trials)]
+    )
     num_steps = sum(trial.num_steps for trial in record.trials)
     asked = record.settings.get("max_new_tokens")
     length = f", up to {asked} new tokens each" if isinstance(asked, int) else ""
@@ -130,7 +133,7 @@ def _measured(record: LabRecord) -> str:
 
 def _made(record: LabRecord) -> str:
     machine = record.machine
-    where = f"{machine.device_name} ({machine.device}), {machine.dtype}, {machine.num_threads} threads"
+    where = f"{machine.device_name} ({machine.device}), {machine.dtype}, {plural(machine.num_threads, 'thread')}"
     load = "" if machine.load_average is None else f", load average {machine.load_average:g} at the start"
     took = "" if record.seconds is None else f", took {record.seconds:.0f} s"
     return f"{record.date}, {where}{load}{took}."

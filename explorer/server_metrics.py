@@ -61,6 +61,8 @@ def read_page(text: str, where: str, seconds: float) -> Reading:
         told = " ".join(str(error).split())[:MAX_SHOWN]
         raise SettingError(f"{where} is no page in Prometheus' format: {told}") from error
     counts = {series: found for series, item in sums.items() if _tells(found := item.counts())}
+    if not counts and any(prefix in text for prefix in _PREFIXES):
+        raise SettingError(f"{where} counts drafts and has had none yet: look again after a run")
     if not counts:
         raise SettingError(
             f"{where} says nothing of drafts: is speculative decoding on (and, in SGLang, --enable-metrics)?"

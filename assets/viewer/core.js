@@ -115,7 +115,6 @@ function mountViewer(adapter) {
   function describe() {
     const step = store.step(), board = moments.board(), active = board ? store.hover : store.active();
     const own = step && views.shown().caption ? views.shown().caption() : null; // a view may have its own
-    caption.classList.toggle("is-staged", board !== null);
     if (own) fill(caption, ...own);
     else if (!step || store.message || moments.fault()) caption.textContent = step ? store.message || moments.fault() : "";
     else if (moments.isAsking() || (board && active === null && store.column === null)) describeMoment(board);

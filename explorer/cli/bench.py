@@ -259,7 +259,7 @@ def _say_load(when: str) -> None:
     import torch
 
     load, threads = os.getloadavg()[0], torch.get_num_threads()
-    print(f"load average {when}: {load:.2f} ({threads} threads)", file=sys.stderr)
+    print(f"load average {when}: {load:.2f} ({plural(threads, 'thread')})", file=sys.stderr)
     if load > threads * (when == "after") + BUSY:
         print("warning: other work disturbs this machine; speeds are not to be trusted", file=sys.stderr)
 

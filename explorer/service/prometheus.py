@@ -75,6 +75,8 @@ class RunMetrics:
 
     def saw_end(self, report: RunReport) -> None:
         """Count a run."""
+        if report.num_tokens:
+            self._tokens.labels(report.method).inc()  # the prompt pass's token, which is no step's
         self._runs.labels(report.method, report.stop).inc()
         self._seconds.labels(report.method).observe(report.seconds)
         self._waits.observe(report.waited_s)

@@ -53,6 +53,15 @@ def test_recorded_runs_are_ranked_at_once_and_a_click_opens_the_worst_step(
     expect(page).to_have_url(re.compile("/diagnose$"))
 
 
+def test_a_phone_breaks_no_word_of_the_tables(server: AppServer, open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{server.url}diagnose", width=390, height=844)
+    table = page.locator("#report .diagnosis-scroll table").first
+    expect(table).to_be_visible()
+    frame = page.locator("#report .diagnosis-scroll").first
+    assert frame.evaluate("(e) => e.scrollWidth") >= 760 > frame.evaluate("(e) => e.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_own_prompts_are_ranked_as_text_and_can_be_stopped(server: AppServer, open_page: Callable[..., Page]) -> None:
     page = open_page(f"{server.url}diagnose")
     expect(page.locator("#report h2")).to_have_text("The recorded runs: 2 runs")

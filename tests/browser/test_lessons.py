@@ -73,6 +73,10 @@ def check_on_screen(page: Page, stop: dict[str, Any]) -> None:
     for part in pointed.all():
         assert box(part)["x"] >= column["x"] + column["width"]
         assert box(part)["y"] + box(part)["height"] <= 720
+    wanted = page.locator(".dtx-card .dtx-top:not(.is-residual) li:first-child")
+    if wanted.is_visible():
+        card = box(page.locator(".dtx-card"))
+        assert box(wanted)["x"] + box(wanted)["width"] <= card["x"] + card["width"], "what the target wanted is cut off"
     for field in ("view", "pane"):
         tab = page.locator(f'.dtx-tab[data-{field}="{stop[field]}"]')
         if tab.count():
@@ -163,6 +167,21 @@ def test_a_phone_has_the_lesson_above_the_viewer(server: AppServer, open_page: C
     lesson, tree = box(page.locator(".dtx-lesson")), box(page.locator(".dtx-treebox"))
     assert lesson["y"] + lesson["height"] <= tree["y"]
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("place", [(1, 1), (5, 4)])
+def test_a_phone_cuts_no_sentence_and_no_number_off(
+    server: AppServer, open_page: Callable[..., Page], place: tuple[int, int]
+) -> None:
+    """(5, 4) asks for the times at the end of the line below the tree."""
+    page = open_page(address(server, place), width=390, height=844)
+    wait_for(page, stop_at(place))
+    expect(page.locator(".dtx-caption small")).to_contain_text("rest")
+    caption = page.locator(".dtx-caption")
+    assert caption.evaluate("(e) => e.scrollHeight - e.clientHeight") <= 1
+    shares = page.locator(".dtx-card .dtx-top:not(.is-residual) li span:last-child")
+    assert shares.count() > 1
+    assert shares.evaluate_all("(all) => all.filter((e) => e.scrollWidth > e.clientWidth).length") == 0
 
 
 def numbers(page: Page) -> dict[str, float]:

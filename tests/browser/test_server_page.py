@@ -56,3 +56,11 @@ def test_counts_are_shown_and_read_again(server: AppServer, open_page: Callable[
     page.get_by_role("button", name="Read again").click()
     expect(tables).to_have_count(0)
     expect(page.locator(".server-text")).to_contain_text("http://u/metrics")
+
+
+def test_four_pages_leave_the_list_of_runs_free(server: AppServer, open_page: Callable[..., Page]) -> None:
+    page = open_page(server.url)
+    expect(page.locator(".dtx-tree .dtx-node").first).to_be_visible()
+    picker, link = page.locator("#picker").bounding_box(), page.locator(".nav-holder a").first.bounding_box()
+    assert picker is not None and link is not None
+    assert picker["x"] + picker["width"] <= link["x"]

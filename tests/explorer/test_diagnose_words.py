@@ -36,3 +36,10 @@ def test_bars() -> None:
 def test_guesses_have_no_calibration() -> None:
     (method,) = diagnose([Subject(make_trace("prompt_lookup"))]).methods
     assert not [table for table in method_tables(method) if table.title.startswith("Confidence")]
+
+
+def test_columns_named_otherwise_than_the_endings_are_explained() -> None:
+    kinds = next(table for table in method_tables(FOUND.methods[0]) if table.title == "By kind of token")
+    assert "outranked" in kinds.head
+    for name in ("outranked", "tree ended"):
+        assert f"{name} is " in kinds.note

@@ -22,6 +22,13 @@ def test_every_experiment_has_texts(experiment: str) -> None:
     assert command_of(experiment) == f"python -m explorer lab {experiment}"
 
 
+def test_a_lane_with_a_comma_is_listed_as_one() -> None:
+    lanes = [make_trial(1.5, "temperature", 0.0, lane=lane) for lane in ("Medusa", "Medusa, typical", "EAGLE-2")]
+    assert lab_text(make_record("temperature", lanes)).measured.startswith(
+        "Measured: Medusa, Medusa typical and EAGLE-2 on "
+    )
+
+
 def test_the_formula_is_compared_with_its_worst_point() -> None:
     near = make_trial(1.5, "temperature", 0.0, tried_by_depth=[100], accepted_by_depth=[50])
     far = make_trial(

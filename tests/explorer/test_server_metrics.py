@@ -57,6 +57,11 @@ def test_this_apps_own_page_is_read() -> None:
     assert (counts.steps, counts.accepted) == (len(whole), sum(step.num_accepted for step in whole))
 
 
+def test_an_app_before_its_first_run_is_told_from_one_that_never_drafts() -> None:
+    with pytest.raises(SettingError, match="has had none yet: look again after a run"):
+        read_page(RunMetrics().text().decode(), "u", 0.0)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -28,6 +28,7 @@ def told(metrics: RunMetrics) -> dict[tuple[str, ...], float]:
 
 def play(metrics: RunMetrics, trace: Trace, waited_s: float = 0.0) -> None:
     report = RunReport("1", trace.method, "a prompt's target", waited_s=waited_s, seconds=3.0, stop=trace.stop)
+    report.num_tokens = len(trace.output.token_ids)
     for step in trace.steps:
         metrics.saw_step(report, step)
     metrics.saw_end(report)
@@ -47,7 +48,13 @@ def test_the_counters_are_vllms(method: str) -> None:
             assert (ours, method, str(len(value))) not in values
         else:
             assert values.get((ours, method), 0.0) == value
-    assert values[f"{PREFIX}_generation_tokens_total", method] == len(trace.output.token_ids) - 1
+    assert values[f"{PREFIX}_generation_tokens_total", method] == len(trace.output.token_ids)  # as the log says
+
+
+def test_a_refused_run_gave_out_no_token() -> None:
+    metrics = RunMetrics()
+    metrics.saw_end(RunReport("1", "eagle2", "a target", stop="refused"))
+    assert (f"{PREFIX}_generation_tokens_total", "eagle2") not in told(metrics)
 
 
 def test_runs_times_queue_and_traces() -> None:
