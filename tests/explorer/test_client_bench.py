@@ -142,7 +142,7 @@ def test_thoughts_are_pieces_too_and_count_once() -> None:
     thought = {"choices": [{"delta": {"reasoning": "Hm", "reasoning_content": "Hm", "content": None}}]}
     said = {"choices": [{"delta": {"content": "Yes"}}]}
     raw = "".join(f"data: {json.dumps(event)}\n\n" for event in (thought, said))
-    with chat_server(Behaviour(raw=raw)) as url, httpx.Client(timeout=5) as client:
+    with chat_server(Behaviour(raw=raw + "data: [DONE]\n\n")) as url, httpx.Client(timeout=5) as client:
         view = ask(client, endpoint(url), "endpoint", QUESTIONS[0]).client
     assert view is not None
     assert (view.text, view.num_tokens) == ("HmYes", 2)
