@@ -61,7 +61,7 @@ def check_chain(num_tokens: int, num_heads: int | None) -> None:
 
 
 def vllm_command(target: str, drafter: str, method: str, num_tokens: int, num_gpus: int, port: int | None) -> list[str]:
-    """``vllm serve`` with a chain of so many tokens. method: medusa or eagle."""
+    """``vllm serve`` with a chain of so many tokens. method: medusa, eagle or eagle3."""
     config: dict[str, object] = {"method": method, "model": drafter, "num_speculative_tokens": num_tokens}
     if num_gpus > 1:
         config["draft_tensor_parallel_size"] = 1
@@ -70,15 +70,22 @@ def vllm_command(target: str, drafter: str, method: str, num_tokens: int, num_gp
     return command + (["--port", str(port)] if port else [])
 
 
-def sglang_command(
-    target: str, drafter: str, tree: Tree, token_map: str | None, num_gpus: int, port: int | None
-) -> list[str]:
+@dataclass(frozen=True)
+class SglangDrafter:
+    """What SGLang drafts with. algorithm: EAGLE or EAGLE3. token_map: a file with the draft vocabulary, if any."""
+
+    path: str
+    algorithm: str = "EAGLE"
+    token_map: str | None = None
+
+
+def sglang_command(target: str, drafter: SglangDrafter, tree: Tree, num_gpus: int, port: int | None) -> list[str]:
     """``sglang.launch_server`` with EAGLE's dynamic tree, and its metrics page."""
     command = ["python", "-m", "sglang.launch_server", "--model-path", target]
-    command += ["--speculative-algorithm", "EAGLE", "--speculative-draft-model-path", drafter]
+    command += ["--speculative-algorithm", drafter.algorithm, "--speculative-draft-model-path", drafter.path]
     command += ["--speculative-num-steps", str(tree.num_steps), "--speculative-eagle-topk", str(tree.topk)]
     command += ["--speculative-num-draft-tokens", str(tree.num_draft_tokens)]
-    command += ["--speculative-token-map", token_map] if token_map else []
+    command += ["--speculative-token-map", drafter.token_map] if drafter.token_map else []
     command += ["--tp-size", str(num_gpus)] if num_gpus > 1 else []
     return [*command, "--enable-metrics", *(["--port", str(port)] if port else [])]
 

@@ -11,15 +11,16 @@ import torch
 from torch import Tensor
 
 from explorer.checkpoints.eagle import load_eagle
-from explorer.checkpoints.eagle_files import find_eagle3
+from explorer.checkpoints.eagle3 import IS_DRAFTED, load_eagle3
+from explorer.checkpoints.eagle_files import EMBEDDING, TOKEN_MAP, find_eagle3
 from explorer.checkpoints.files import Report, locate, read_config, read_tensors, weight_files
 from explorer.checkpoints.medusa import has_heads, load_medusa, read_medusa
 from explorer.checkpoints.speculators_eagle import from_speculators
 from explorer.checkpoints.target_ends import TargetEnds
 from explorer.errors import CheckpointError
+from explorer.models.eagle3_layer import Eagle3Config
 from explorer.models.eagle_layer import EagleConfig
 
-_EMBEDDING, _TOKEN_MAP = "embed_tokens.weight", "d2t"
 _BLOCK = re.compile(r"\d+\.\d+\.linear\.(weight|bias)")
 
 
@@ -46,14 +47,12 @@ class MedusaSource:
 
 
 @dataclass(frozen=True)
-class EagleSource:
-    """An EAGLE-1/2 drafter under its published names. weights: without embedding and token map."""
+class _WithEmbedding:
+    """What EAGLE drafters of every kind bring along. weights: without embedding and token map."""
 
-    kind: ClassVar[str] = "eagle"
     weights: dict[str, Tensor]
     embedding: Tensor | None
     token_map: Tensor | None
-    config: EagleConfig
     base: str
     ends: TargetEnds
 
@@ -63,7 +62,19 @@ class EagleSource:
             return {}
         borrowed = self.ends.embed_tokens.weight
         is_copy = torch.equal(self.embedding, borrowed.to(self.embedding.dtype))
-        return {} if is_copy else {_EMBEDDING: self.embedding}
+        return {} if is_copy else {EMBEDDING: self.embedding}
+
+    def draft_ids(self) -> Tensor | None:
+        """Target ids of the draft vocabulary, [draft vocabulary], None for the whole one."""
+        return None if self.token_map is None else self.token_map + torch.arange(len(self.token_map))
+
+
+@dataclass(frozen=True)
+class EagleSource(_WithEmbedding):
+    """An EAGLE-1/2 drafter under its published names."""
+
+    kind: ClassVar[str] = "eagle"
+    config: EagleConfig
 
     def embedding_or_targets(self) -> Tensor:
         """The drafter's own embedding, or the target's, in the drafter's dtype, where it has none."""
@@ -71,12 +82,16 @@ class EagleSource:
             return self.embedding
         return self.ends.embed_tokens.weight.detach().to(self.weights["fc.weight"].dtype)
 
-    def draft_ids(self) -> Tensor | None:
-        """Target ids of the draft vocabulary, [draft vocabulary], None for the whole one."""
-        return None if self.token_map is None else self.token_map + torch.arange(len(self.token_map))
+
+@dataclass(frozen=True)
+class Eagle3Source(_WithEmbedding):
+    """An EAGLE-3 drafter under its published names."""
+
+    kind: ClassVar[str] = "eagle3"
+    config: Eagle3Config
 
 
-DrafterSource = MedusaSource | EagleSource
+DrafterSource = MedusaSource | EagleSource | Eagle3Source
 
 
 def read_drafter(source: str, ends: TargetEnds) -> DrafterSource:
@@ -88,14 +103,20 @@ def read_drafter(source: str, ends: TargetEnds) -> DrafterSource:
         tensors, token_map = read_medusa(source)
         return MedusaSource(tensors, token_map, module.num_heads, module.num_layers, module.own_lm, base, ends)
     names = read_tensors(weight_files(folder))
-    if found := find_eagle3(names):
-        raise CheckpointError(
-            f"{source} is an EAGLE-3 drafter (it has {found}): only EAGLE-1 and EAGLE-2 are read here"
-        )
+    if find_eagle3(names):
+        return _read_eagle3(source, names, base, ends)
     config = load_eagle(source, ends).module.config
     _, tensors = from_speculators(read_config(folder), names, Report(f"drafter {source!r}"))
     wanted = {name: t for name, t in tensors.items() if name.startswith(("fc.", "layers.")) and "inv_freq" not in name}
-    return EagleSource(wanted, tensors.get(_EMBEDDING), tensors.get(_TOKEN_MAP), config, base, ends)
+    return EagleSource(wanted, tensors.get(EMBEDDING), tensors.get(TOKEN_MAP), base, ends, config)
+
+
+def _read_eagle3(source: str, tensors: dict[str, Tensor], base: str, ends: TargetEnds) -> Eagle3Source:
+    config = load_eagle3(source, ends).module.config
+    left_out = (EMBEDDING, TOKEN_MAP, IS_DRAFTED)
+    wanted = {name: t for name, t in tensors.items() if name not in left_out and "inv_freq" not in name}
+    token_map = None if config.draft_vocab_size is None else tensors[TOKEN_MAP]
+    return Eagle3Source(wanted, tensors.get(EMBEDDING), token_map, base, ends, config)
 
 
 def _base(folder: Path) -> str | None:

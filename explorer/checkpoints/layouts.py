@@ -5,38 +5,30 @@ cannot hold is refused in one sentence, and what changes on the way is said in a
 (`medusa/train/train_legacy.py`), SafeAILab/EAGLE (`eagle/model/cnets1.py`, `configs.py`), vllm-project/vllm
 (`vllm/model_executor/models/{medusa,llama_eagle,llama}.py`, `vllm/transformers_utils/configs/{medusa,eagle}.py`),
 sgl-project/sglang (`python/sglang/srt/models/llama_eagle.py`, `srt/speculative/spec_utils.py`) and
-vllm-project/speculators (`src/speculators/models/eagle.py`); the commits stand in tests/explorer/checkpoints.
+vllm-project/speculators (`src/speculators/models/eagle.py`); the commits stand in tests/explorer/checkpoints. EAGLE-3
+has a module of its own, eagle3_layouts.
 """
 
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from safetensors.torch import save
-from torch import Tensor
 
+from explorer.checkpoints import eagle3_layouts
 from explorer.checkpoints.drafter_source import DrafterSource, EagleSource, MedusaSource
 from explorer.checkpoints.speculators_eagle import MODEL_TYPE, to_speculators
 from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP, vllm_name
+from explorer.checkpoints.written import CONFIG, WEIGHTS, Written, dtype_of, json_bytes, tensor_bytes
 from explorer.errors import CheckpointError
 
-CONFIG, WEIGHTS, SGLANG_MAP = "config.json", "model.safetensors", "token_map.pt"
+SGLANG_MAP = "token_map.pt"
 SPECULATIVE_TOKENS = 5  # what speculators' own converter writes
 SPECULATORS_VERSION = "0.1.0"  # the schema wants one; its readers only keep it
-
-
-@dataclass(frozen=True)
-class Written:
-    """A drafter in a layout: files by name, and what a reader should know of the change."""
-
-    files: dict[str, bytes]
-    notes: list[str] = field(default_factory=list)
 
 
 def write_layout(layout: str, drafter: DrafterSource) -> Written:
@@ -63,7 +55,7 @@ def _medusa_a(drafter: MedusaSource) -> Written:
         notes.append("each head got the target's LM head as its own matrix, which is what it was read through")
     buffer = io.BytesIO()
     torch.save({name: tensor.contiguous() for name, tensor in tensors.items()}, buffer)
-    return Written({"medusa_lm_head.pt": buffer.getvalue(), CONFIG: _json(_medusa_config(drafter))}, notes)
+    return Written({"medusa_lm_head.pt": buffer.getvalue(), CONFIG: json_bytes(_medusa_config(drafter))}, notes)
 
 
 def _medusa_b(drafter: MedusaSource) -> Written:
@@ -79,9 +71,9 @@ def _medusa_b(drafter: MedusaSource) -> Written:
         notes.append("the heads' matrices were copies of the target's LM head and are left out")
     blocks = {name: tensor for name, tensor in drafter.tensors.items() if drafter.is_block(name)}
     config = _medusa_config(drafter) | {"version": "2"}
-    files = {"medusa_lm_head.safetensors": _tensors(blocks), CONFIG: _json(config)}
+    files = {"medusa_lm_head.safetensors": tensor_bytes(blocks), CONFIG: json_bytes(config)}
     if drafter.token_map is not None:
-        files[TOKEN_MAP_FILE] = _tensors({TOKEN_MAP: drafter.token_map})
+        files[TOKEN_MAP_FILE] = tensor_bytes({TOKEN_MAP: drafter.token_map})
         notes.append(f"{TOKEN_MAP_FILE} is this project's: elsewhere the heads draft from all tokens")
     return Written(files, notes)
 
@@ -104,7 +96,7 @@ def _vllm_medusa(drafter: MedusaSource) -> Written:
         "num_heads": drafter.num_heads,
         "num_hidden_layers": drafter.num_blocks,
         "medusa_fc_bias": True,
-        "torch_dtype": _dtype(drafter.tensors),
+        "torch_dtype": dtype_of(drafter.tensors),
         "base_model_name_or_path": drafter.base,
     }
     notes = []
@@ -116,14 +108,14 @@ def _vllm_medusa(drafter: MedusaSource) -> Written:
     if drafter.token_map is not None:
         tensors[TOKEN_MAP] = drafter.token_map
         config["truncated_vocab_size"] = len(drafter.token_map)
-    return Written({WEIGHTS: _tensors(tensors), CONFIG: _json(config)}, notes)
+    return Written({WEIGHTS: tensor_bytes(tensors), CONFIG: json_bytes(config)}, notes)
 
 
 def _eagle(drafter: EagleSource) -> Written:
     """The published layout, embedding included: the reference takes it from sharded targets only."""
     tensors = drafter.weights | {"embed_tokens.weight": drafter.embedding_or_targets()}
     config = _llama_config(drafter) | {"bias": drafter.config.fc_bias, "qkv_bias": drafter.config.qkv_bias}
-    return Written({WEIGHTS: _tensors(tensors), CONFIG: _json(config)}, _vocabulary_notes(drafter))
+    return Written({WEIGHTS: tensor_bytes(tensors), CONFIG: json_bytes(config)}, _vocabulary_notes(drafter))
 
 
 def _vllm_eagle(drafter: EagleSource) -> Written:
@@ -135,7 +127,7 @@ def _vllm_eagle(drafter: EagleSource) -> Written:
             "the drafter's fc has a bias, which vLLM's EAGLE has no place for: choose sglang or eagle"
         )
     config = _llama_config(drafter) | ({"qkv_bias": True} if drafter.config.qkv_bias else {})
-    return Written({WEIGHTS: _tensors(tensors), CONFIG: _json(config)}, notes)
+    return Written({WEIGHTS: tensor_bytes(tensors), CONFIG: json_bytes(config)}, notes)
 
 
 def _sglang_eagle(drafter: EagleSource) -> Written:
@@ -148,13 +140,13 @@ def _sglang_eagle(drafter: EagleSource) -> Written:
     if "fc.bias" not in tensors:
         tensors["fc.bias"] = torch.zeros_like(tensors["fc.weight"][:, 0])
         notes.append("fc got a bias of zeros: SGLang's always has one, and would leave it as chance made it")
-    files = {CONFIG: _json(_llama_config(drafter) | {"architectures": ["LlamaForCausalLMEagle"]})}
+    files = {CONFIG: json_bytes(_llama_config(drafter) | {"architectures": ["LlamaForCausalLMEagle"]})}
     if (ids := drafter.draft_ids()) is not None:
         buffer = io.BytesIO()
         torch.save(ids.tolist(), buffer)
         files[SGLANG_MAP] = buffer.getvalue()
         notes.append(f"the draft vocabulary of {len(ids)} tokens is in {SGLANG_MAP}, for --speculative-token-map")
-    return Written({WEIGHTS: _tensors(tensors)} | files, notes)
+    return Written({WEIGHTS: tensor_bytes(tensors)} | files, notes)
 
 
 def _speculators_eagle(drafter: EagleSource) -> Written:
@@ -182,10 +174,10 @@ def _speculators_eagle(drafter: EagleSource) -> Written:
         "transformer_layer_config": layer,
         "layernorms": False,
         "fusion_bias": drafter.config.fc_bias,
-        "torch_dtype": _dtype(drafter.weights),
+        "torch_dtype": dtype_of(drafter.weights),
     }
     notes = [*_vocabulary_notes(drafter), "vLLM loads only EAGLE-3 in speculators' layout: for vLLM choose vllm"]
-    return Written({WEIGHTS: _tensors(tensors), CONFIG: _json(config)}, notes)
+    return Written({WEIGHTS: tensor_bytes(tensors), CONFIG: json_bytes(config)}, notes)
 
 
 def _llama_config(drafter: EagleSource) -> dict[str, Any]:
@@ -208,7 +200,7 @@ def _llama_config(drafter: EagleSource) -> dict[str, Any]:
         "attention_bias": False,
         "mlp_bias": False,
         "tie_word_embeddings": False,
-        "torch_dtype": _dtype(drafter.weights),
+        "torch_dtype": dtype_of(drafter.weights),
     }
 
 
@@ -230,26 +222,6 @@ def _own(drafter: EagleSource) -> list[str]:
     ]
 
 
-def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
-
-
-def _tensors(tensors: Mapping[str, Tensor]) -> bytes:
-    """safetensors with every bit as it is; a tensor with two names is stored for each."""
-    stored: dict[str, Tensor] = {}
-    seen: set[int] = set()
-    for name, tensor in tensors.items():
-        whole = tensor.detach().contiguous()
-        stored[name] = whole.clone() if whole.data_ptr() in seen else whole
-        seen.add(whole.data_ptr())
-    return save(stored, metadata={"format": "pt"})
-
-
-def _dtype(tensors: Mapping[str, Tensor]) -> str:
-    """The dtype of the weights as config.json writes it."""
-    return str(next(t.dtype for t in tensors.values() if t.is_floating_point())).removeprefix("torch.")
-
-
 @dataclass(frozen=True)
 class Layout:
     """A layout by name. makers: kind of drafter -> what writes it."""
@@ -258,12 +230,14 @@ class Layout:
     makers: Mapping[str, Callable[[Any], Written]]
 
 
-KINDS = {"medusa": "Medusa heads", "eagle": "EAGLE drafters"}
+KINDS = {"medusa": "Medusa heads", "eagle": "EAGLE drafters", "eagle3": "EAGLE-3 drafters"}
 LAYOUTS = {
     "medusa-a": Layout("Medusa's heads with LM matrices of their own", {"medusa": _medusa_a}),
     "medusa-b": Layout("Medusa's heads read through the target's LM head", {"medusa": _medusa_b}),
-    "eagle": Layout("EAGLE-1 and EAGLE-2 as their authors publish them", {"eagle": _eagle}),
-    "vllm": Layout("what vLLM loads", {"medusa": _vllm_medusa, "eagle": _vllm_eagle}),
-    "sglang": Layout("what SGLang loads", {"eagle": _sglang_eagle}),
+    "eagle": Layout("EAGLE as its authors publish it", {"eagle": _eagle, "eagle3": eagle3_layouts.published}),
+    "vllm": Layout(
+        "what vLLM loads", {"medusa": _vllm_medusa, "eagle": _vllm_eagle, "eagle3": eagle3_layouts.for_vllm}
+    ),
+    "sglang": Layout("what SGLang loads", {"eagle": _sglang_eagle, "eagle3": eagle3_layouts.for_sglang}),
     "speculators": Layout("what the package speculators loads", {"eagle": _speculators_eagle}),
 }

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from explorer.checkpoints.drafter import check_token_ids
 from explorer.checkpoints.drafter_source import DrafterSource, EagleSource, MedusaSource
+from explorer.checkpoints.eagle3 import FEATURE_LAYERS
+from explorer.checkpoints.eagle3_layouts import SGLANG_LAYERS
 from explorer.checkpoints.files import Report, parsing, read_config, read_tensors, weight_files
 from explorer.checkpoints.layouts import SGLANG_MAP
 from explorer.checkpoints.medusa import FILES
@@ -21,7 +23,7 @@ from explorer.checkpoints.vllm_medusa import TOKEN_MAP, is_vllm
 from explorer.errors import CheckpointError
 
 VLLM, SGLANG = "vllm", "sglang"
-_SGLANG_CLASS = "LlamaForCausalLMEagle"
+_SGLANG_CLASS, _EAGLE3_CLASS = "LlamaForCausalLMEagle", "LlamaForCausalLMEagle3"
 
 
 def check_layout(server: str, folder: Path, source: str, drafter: DrafterSource) -> None:
@@ -89,6 +91,26 @@ def _sglang_eagle(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[st
     return problems
 
 
+def _sglang_eagle3(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
+    nested = config.get(SGLANG_LAYERS)
+    is_named = isinstance(nested, dict) and FEATURE_LAYERS in nested
+    problems = _eagle3(config, tensors)
+    if FEATURE_LAYERS in config and not is_named:
+        problems.append(f"config.json: the layers that it reads stand outside {SGLANG_LAYERS}, where they are not read")
+    return problems
+
+
+def _eagle3(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
+    problems = []
+    if config.get("architectures") != [_EAGLE3_CLASS]:
+        problems.append(f"config.json: architectures is not [{_EAGLE3_CLASS}]")
+    if "draft_vocab_size" not in config:
+        problems.append("config.json: draft_vocab_size is missing")
+    if any(name.endswith(".bias") for name in tensors):
+        problems.append("it has biases, which have no place there")
+    return problems
+
+
 def _common(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
     problems = ["it has a draft vocabulary (d2t), which is no tensor there"] if "d2t" in tensors else []
     if config.get("bias"):
@@ -96,4 +118,10 @@ def _common(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
     return problems
 
 
-_CHECKS = {(VLLM, "medusa"): _vllm_medusa, (VLLM, "eagle"): _vllm_eagle, (SGLANG, "eagle"): _sglang_eagle}
+_CHECKS = {
+    (VLLM, "medusa"): _vllm_medusa,
+    (VLLM, "eagle"): _vllm_eagle,
+    (VLLM, "eagle3"): _eagle3,
+    (SGLANG, "eagle"): _sglang_eagle,
+    (SGLANG, "eagle3"): _sglang_eagle3,
+}

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from explorer.config import DEFAULT_TARGET
 from explorer.errors import SettingError
-from explorer.server_commands import Tree, check_chain, check_tree, for_shell, sglang_command, vllm_command
+from explorer.server_commands import (
+    SglangDrafter,
+    Tree,
+    check_chain,
+    check_tree,
+    for_shell,
+    sglang_command,
+    vllm_command,
+)
 
 if TYPE_CHECKING:
     from explorer.checkpoints.drafter_source import DrafterSource
@@ -98,9 +106,10 @@ def _vllm(args: argparse.Namespace, target: str, named: str, _folder: Path, draf
     return vllm_command(target, named, drafter.kind, num_tokens, args.num_gpus, args.port)
 
 
-def _sglang(args: argparse.Namespace, target: str, named: str, folder: Path, _drafter: DrafterSource) -> list[str]:
+def _sglang(args: argparse.Namespace, target: str, named: str, folder: Path, drafter: DrafterSource) -> list[str]:
     from explorer.checkpoints.serving import token_map
 
     found = token_map(folder)
     listed = None if found is None else f"{named}/{found.name}"
-    return sglang_command(target, named, _tree(args), listed, args.num_gpus, args.port)
+    served = SglangDrafter(named, drafter.kind.upper(), listed)
+    return sglang_command(target, served, _tree(args), args.num_gpus, args.port)

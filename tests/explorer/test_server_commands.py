@@ -8,7 +8,15 @@ import shlex
 import pytest
 
 from explorer.errors import SettingError
-from explorer.server_commands import Tree, check_chain, check_tree, for_shell, sglang_command, vllm_command
+from explorer.server_commands import (
+    SglangDrafter,
+    Tree,
+    check_chain,
+    check_tree,
+    for_shell,
+    sglang_command,
+    vllm_command,
+)
 
 # What these commands use: fields of vllm/config/speculative.py (docs/features/speculative_decoding/eagle.md of
 # vllm-project/vllm), options of docs/advanced_features/speculative_decoding.md (sgl-project/sglang).
@@ -41,10 +49,12 @@ def test_vllms_command() -> None:
 
 
 def test_sglangs_command() -> None:
-    command = sglang_command("t", "d", Tree(5, 4, 8), "d/token_map.pt", 2, 30000)
+    command = sglang_command("t", SglangDrafter("d", token_map="d/token_map.pt"), Tree(5, 4, 8), 2, 30000)
     assert {word for word in command if word.startswith("--")} == SGLANG_OPTIONS
     assert command[command.index("--speculative-num-draft-tokens") + 1] == "8"
-    assert "--speculative-token-map" not in sglang_command("t", "d", Tree(5, 4, 8), None, 1, None)
+    other = sglang_command("t", SglangDrafter("d", "EAGLE3"), Tree(5, 4, 8), 1, None)
+    assert "--speculative-token-map" not in other
+    assert other[other.index("--speculative-algorithm") + 1] == "EAGLE3"
 
 
 def test_the_shell_reads_back_the_same_words() -> None:

@@ -11,6 +11,7 @@ from explorer.checkpoints.drafter_source import EagleSource, MedusaSource, read_
 from explorer.checkpoints.target_ends import read_target_ends
 from explorer.errors import CheckpointError
 from tests.support.checkpoints import copy_golden, edit_json, edit_tensors, golden_dir, vllm_copy
+from tests.support.eagle3_files import eagle3_tensors, write_eagle3
 from tests.support.variants import with_one_kv_head, with_repeated_block
 
 ENDS = read_target_ends(str(golden_dir("base_a")))
@@ -81,13 +82,8 @@ def test_what_does_not_fit_is_refused_and_the_targets_name_is_found(tmp_path: Pa
         read_drafter(str(folder), ENDS)
 
 
-def test_eagle3_is_told_by_its_name(tmp_path: Path) -> None:
-    folder = copy_golden("eagle_nobias", tmp_path)
-    edit_tensors(
-        folder,
-        "pytorch_model.bin",
-        "model.safetensors",
-        lambda tensors: tensors.__setitem__("midlayer.hidden_norm.weight", torch.ones(64)),
-    )
-    with pytest.raises(CheckpointError, match=r"EAGLE-3 drafter \(it has midlayer\.hidden_norm"):
-        read_drafter(str(folder), ENDS)
+def test_an_eagle3_drafter_that_does_not_fit_is_one_error(tmp_path: Path) -> None:
+    tensors = eagle3_tensors()
+    del tensors["norm.weight"]
+    with pytest.raises(CheckpointError, match=r"EAGLE-3 drafter .*missing: norm\.weight"):
+        read_drafter(str(write_eagle3(tmp_path, tensors, layers=[1, 2, 3])), ENDS)

@@ -18,10 +18,11 @@ from torch import Tensor
 
 from explorer.checkpoints.drafter_source import DrafterSource, EagleSource, MedusaSource, read_drafter
 from explorer.checkpoints.eagle import load_eagle
-from explorer.checkpoints.layouts import LAYOUTS, Written, write_layout
+from explorer.checkpoints.layouts import LAYOUTS, write_layout
 from explorer.checkpoints.target_ends import read_target_ends
 from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP
+from explorer.checkpoints.written import Written
 from explorer.errors import CheckpointError
 from tests.support.checkpoints import copy_golden, edit_tensors, golden_dir
 from tests.support.variants import with_one_kv_head, with_qkv_bias, with_repeated_block, with_two_layers

@@ -12,6 +12,7 @@ import pytest
 from explorer.__main__ import main
 from tests.explorer.checkpoints.test_layouts import reduced
 from tests.support.checkpoints import golden_dir
+from tests.support.eagle3_files import write_eagle3
 
 TARGET = str(golden_dir("base_a"))
 
@@ -79,3 +80,17 @@ def test_mistakes_are_one_line(
     captured = capsys.readouterr()
     assert says in captured.err and captured.err.count("\n") == 1
     assert captured.out == ""
+
+
+def test_an_eagle3_drafter_is_served_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write_eagle3(tmp_path / "in", layers=[1, 2, 3])
+    for server in ("vllm", "sglang"):
+        out = tmp_path / server
+        assert main(["convert", str(source), "--to", server, "--target", TARGET, "--out", str(out)]) == 0
+        capsys.readouterr()
+        assert deploy(server, out) == 0
+        printed = words(capsys)
+        if server == "vllm":
+            assert json.loads(printed[printed.index("--speculative-config") + 1])["method"] == "eagle3"
+        else:
+            assert printed[printed.index("--speculative-algorithm") + 1] == "EAGLE3"

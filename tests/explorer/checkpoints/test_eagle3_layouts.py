@@ -1,0 +1,101 @@
+"""EAGLE-3 drafters come back bit for bit from every layout; what a server has no place for is refused.
+
+Facts, where they were read: vllm/model_executor/models/llama_eagle3.py of vllm-project/vllm (00bd1493: ``midlayer.`` is
+renamed, three hidden states go into ``fc``, biases of q, k and v come with one in the output),
+python/sglang/srt/models/llama_eagle3.py of sgl-project/sglang (03d5a777: q, k and v have no bias, ``draft_vocab_size``
+None means the target's own head) and convert/eagle/eagle3_converter.py of vllm-project/speculators (00823a74).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from explorer.checkpoints.drafter_source import Eagle3Source, read_drafter
+from explorer.checkpoints.eagle3 import FEATURE_LAYERS
+from explorer.checkpoints.layouts import write_layout
+from explorer.checkpoints.serving import check_layout
+from explorer.checkpoints.target_ends import read_target_ends
+from explorer.errors import CheckpointError
+from tests.explorer.checkpoints.test_layouts import put, same
+from tests.support.checkpoints import edit_json, golden_dir
+from tests.support.eagle3_files import DRAFTED, HIDDEN, VOCAB, eagle3_tensors, write_eagle3
+
+ENDS = read_target_ends(str(golden_dir("base_a")))
+LAYERS = [1, 2, 3]
+
+
+def drafter(folder: Path, tensors: dict[str, Tensor] | None = None, layers: list[int] | None = None) -> Eagle3Source:
+    found = read_drafter(str(write_eagle3(folder, tensors, layers=LAYERS if layers is None else layers)), ENDS)
+    assert isinstance(found, Eagle3Source)
+    return found
+
+
+def with_biases() -> dict[str, Tensor]:
+    tensors = eagle3_tensors()
+    for name, size in (("q", HIDDEN), ("k", HIDDEN // 2), ("v", HIDDEN // 2)):
+        tensors[f"midlayer.self_attn.{name}_proj.bias"] = torch.ones(size)
+    return tensors
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("layout", ["eagle", "vllm", "sglang"])
+def test_a_drafter_comes_back_bit_for_bit(tmp_path: Path, layout: str, dtype: torch.dtype) -> None:
+    stored = {name: t.to(dtype) if t.is_floating_point() else t for name, t in eagle3_tensors().items()}
+    source = drafter(tmp_path / "in", stored)
+    back = read_drafter(str(put(write_layout(layout, source), tmp_path / "out")), ENDS)
+    assert isinstance(back, Eagle3Source)
+    assert same(source.weights, back.weights) and back.config == source.config
+    assert source.token_map is not None and back.token_map is not None and torch.equal(source.token_map, back.token_map)
+
+
+@pytest.mark.parametrize("layout", ["vllm", "sglang"])
+def test_a_server_loads_what_was_written_for_it(tmp_path: Path, layout: str) -> None:
+    folder = put(write_layout(layout, drafter(tmp_path / "in")), tmp_path / "out")
+    check_layout(layout, folder, "out", read_drafter(str(folder), ENDS))
+    edit_json(folder / "config.json", architectures=["LlamaForCausalLM"])
+    with pytest.raises(CheckpointError, match=rf"architectures is not .* --to {layout}"):
+        check_layout(layout, folder, "out", read_drafter(str(folder), ENDS))
+
+
+def test_the_layers_are_named_where_each_server_looks(tmp_path: Path) -> None:
+    source = drafter(tmp_path / "in")
+    for layout, nested in (("vllm", None), ("sglang", {FEATURE_LAYERS: [0, 1, 2]})):
+        config = json.loads(write_layout(layout, source).files["config.json"])
+        assert config[FEATURE_LAYERS] == LAYERS
+        assert config.get("eagle_config") == nested, "SGLang names the layer whose output is read"
+        assert config["draft_vocab_size"] == DRAFTED and config["vocab_size"] == VOCAB
+    folder = put(write_layout("vllm", source), tmp_path / "vllm")
+    with pytest.raises(CheckpointError, match="stand outside eagle_config"):
+        check_layout("sglang", folder, "vllm", read_drafter(str(folder), ENDS))
+
+
+def test_an_own_embedding_goes_along_and_a_copy_does_not(tmp_path: Path) -> None:
+    for name, embedding, is_kept in (
+        ("own", torch.randn(VOCAB, HIDDEN), True),
+        ("copy", ENDS.embed_tokens.weight.detach().clone(), False),
+    ):
+        source = drafter(tmp_path / name, eagle3_tensors() | {"embed_tokens.weight": embedding})
+        back = read_drafter(str(put(write_layout("eagle", source), tmp_path / f"{name}-out")), ENDS)
+        assert isinstance(back, Eagle3Source)
+        assert (back.embedding is not None) is is_kept
+
+
+def test_what_a_server_has_no_place_for_is_refused(tmp_path: Path) -> None:
+    biased, narrow = (
+        drafter(tmp_path / "b", with_biases()),
+        drafter(tmp_path / "n", eagle3_tensors(num_features=2), [1, 3]),
+    )
+    for layout, server in (("vllm", "vLLM"), ("sglang", "SGLang")):
+        with pytest.raises(CheckpointError, match=f"biases in q, k and v, which {server}"):
+            write_layout(layout, biased)
+        with pytest.raises(CheckpointError, match=f"reads 2 layers, and {server}"):
+            write_layout(layout, narrow)
+    with pytest.raises(CheckpointError, match="no layer's output"):
+        write_layout("sglang", drafter(tmp_path / "first", layers=[0, 1, 2]))
+    with pytest.raises(CheckpointError, match="not for EAGLE-3 drafters; those go into eagle, vllm, sglang"):
+        write_layout("speculators", biased)
