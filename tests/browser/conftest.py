@@ -70,7 +70,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 @pytest.fixture
 def open_viewer(open_page: Callable[..., Page]) -> Iterator[OpenViewer]:
     """``open_viewer(trace, num_steps=None, **open_page)``: the bare viewer, a live run where a number is given."""
-    servers = []
+    servers, pages = [], []
 
     def open_one(trace: Trace, *, num_steps: int | None = None, **options: object) -> tuple[Page, ViewerServer]:
         server = ViewerServer(trace)
@@ -78,9 +78,12 @@ def open_viewer(open_page: Callable[..., Page]) -> Iterator[OpenViewer]:
         if num_steps is not None:
             server.num_steps, server.is_done = num_steps, False
         page = open_page(server.url, **options)
+        pages.append(page)
         page.wait_for_function("window.viewer.store.header !== null")
         return page, server
 
     yield open_one
+    for page in pages:
+        page.context.close()  # before its server: an answer still awaited would fail, and that is a console error
     for server in servers:
         server.close()
