@@ -11,7 +11,7 @@ from explorer.bench_report import AUTOREGRESSIVE, GENERATE, GENERATE_ASSISTED
 from explorer.engine import Decoding
 from explorer.errors import SettingError
 from explorer.fallback import FallbackPolicy
-from explorer.loading import ModelStore, drafter_path
+from explorer.loading import ModelStore, drafter_path, with_one_target
 from explorer.measurement import Measurement, ResultsFile
 from explorer.metrics import acceptance_histogram, depth_counts, head_counts
 from explorer.peers import Peers
@@ -45,6 +45,7 @@ def run_bench(
     ``results`` are not made again. Raises SettingError where a lane from outside lacks its draft model.
     """
     bench = _Bench()
+    requests = dict(zip(requests, bench.one_target(list(requests.values())), strict=True))
     first = next(iter(requests.values()))
     bench.check(first, outside)
     lanes = [*outside, *requests]
@@ -80,6 +81,10 @@ class _Bench:
         self._told = len(self._notices)
         return new
 
+    def one_target(self, requests: list[RunRequest]) -> list[RunRequest]:
+        """The lanes' requests, which name one target, on what a drafter among theirs makes of it."""
+        return with_one_target(requests, self._store.preset(requests[0]))
+
     def check(self, request: RunRequest, outside: Sequence[str]) -> None:
         """Refuse, before anything is measured, a lane that has nothing to draft with."""
         preset = self._store.preset(request)
@@ -101,7 +106,8 @@ class _Bench:
         if self._peers is None:
             preset = self._store.preset(request)
             draft_model = preset.drafters.get("draft_model")
-            self._peers = Peers(target, preset.source, drafter_path(draft_model) if draft_model else None)
+            drafting = drafter_path(draft_model) if draft_model else None
+            self._peers = Peers(target, preset.source, drafting, request.adapter)
         ids = render_prompt(target.tokenizer, question.text, request.system, request.use_chat_template).token_ids
         stops = [] if request.ignore_stop else sorted(target.stop_ids)
         answer = self._peers.run(lane, ids, request.max_new_tokens, request.sampling, stops)

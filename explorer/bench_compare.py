@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -145,7 +145,7 @@ def compare_reports(before: Report, after: Report) -> BenchComparison:
 
 
 def _check_same(before: Report, after: Report) -> None:
-    names = [str(report.bench.get("target")) for report in (before, after)]
+    names = [_target_name(report.bench) for report in (before, after)]
     if names[0] != names[1]:
         raise SettingError(f"the reports are of different targets, {names[0]} and {names[1]}: measure the same one")
     ids = [report.bench.get("question_ids") for report in (before, after)]
@@ -160,6 +160,12 @@ def _check_same(before: Report, after: Report) -> None:
             f"the reports are of different questions, {files[0]} ({counts[0]}) and {files[1]} ({counts[1]}): measure "
             "the same file with the same choice"
         )
+
+
+def _target_name(bench: Mapping[str, Any]) -> str:
+    """Of a report's head; what a drafter makes of a target is another target."""
+    adapted = bench.get("adapted_target")
+    return f"{bench.get('target')}{f' ({adapted})' if adapted else ''}"
 
 
 def _method_change(method: str, before: MethodFigures, after: MethodFigures) -> MethodChange:

@@ -157,7 +157,7 @@ def report_costs(request: RunRequest, methods: Sequence[str], store: ModelStore)
         own = dataclasses.replace(request, method=name)
         source = drafter_source(own, store.preset(own))
         if source is not None and _profile_of(METHODS[name], source) is not None:
-            known = yield from predictions(models, METHODS[name], source)
+            known = yield from predictions((yield from store.models(own)), METHODS[name], source)
             found[METHODS[name].label] = best_by_rows(known)
     return CostReport(models.target.name, models.device_cost, found, models.kernel_cost)
 

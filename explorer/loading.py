@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
 
+from explorer.adapter_words import AdapterRecord
 from explorer.bitwise import BitwiseTarget
 from explorer.checkpoints import smollm2
 from explorer.checkpoints.draft_model import load_draft_model
@@ -14,6 +15,7 @@ from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.eagle3 import load_eagle3
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import load_target
+from explorer.checkpoints.target_adapter import adapt, find_adapter
 from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, NUMERICS
 from explorer.drafter_check import Reading, find_doubt, read_text
 from explorer.errors import DeviceError, SettingError
@@ -42,15 +44,20 @@ LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {
     "eagle2": load_eagle,
     "eagle3": load_eagle3,
 }
+ADAPTING = ("medusa",)  # methods whose drafters may bring an adapter for their target
 MAX_TARGETS = 2  # the least recently used one makes room, with its drafters
 
 
 @dataclass
 class LoadedModels:
-    """A target with its labels and the drafters loaded for it so far, by loader and source."""
+    """A target with its labels and the drafters loaded for it so far, by loader and source.
+
+    adapter: what a drafter changed of the target's weights, None for the original.
+    """
 
     target: Target
     labeler: Labeler
+    adapter: AdapterRecord | None = None
     drafters: dict[tuple[Callable[..., LoadedDrafter], str], LoadedDrafter] = field(default_factory=dict)
     device_cost: DeviceCost | None = None  # measured when a setting is left to it
     kernel_cost: KernelCost | None = None  # measured when somebody asks
@@ -89,10 +96,14 @@ class ModelStore:
         return find_target(request.target, self._presets)
 
     def models(self, request: RunRequest) -> Generator[Status, None, LoadedModels]:
-        """Statuses while loading, then returns the models; raises ExplorerError subclasses for what is not usable."""
+        """Statuses while loading, then returns the models; raises ExplorerError subclasses for what is not usable.
+
+        A target that the request's drafter adapts is another target than the original: loaded from its files again and
+        kept beside it, so that neither knows of the other.
+        """
         preset = self.preset(request)
-        source = preset.source
-        key = (source, request.device, request.dtype, request.backend, request.numerics)
+        source, adapter = preset.source, adapter_source(request, preset)
+        key = (source, request.device, request.dtype, request.backend, request.numerics, adapter or "")
         if key not in self._models:
             if source == DEFAULT_TARGET and not smollm2.is_fetched():
                 yield from self.default_target.wait()
@@ -104,9 +115,11 @@ class ModelStore:
             loaded = load_target(source, device=request.device, dtype=request.dtype, backend=backend)
             if preset.chat_template and not loaded.tokenizer.chat_template:
                 loaded.tokenizer.chat_template = preset.chat_template
+            if adapter is not None:
+                loaded = adapt(loaded, adapter)
             kind = BitwiseTarget if is_bitwise else Target
             target = kind(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
-            self._models[key] = LoadedModels(target, Labeler(loaded.tokenizer))
+            self._models[key] = LoadedModels(target, Labeler(loaded.tokenizer), loaded.adapter)
         self._models.move_to_end(key)
         return self._models[key]
 
@@ -140,3 +153,27 @@ def drafter_source(request: RunRequest, preset: TargetPreset) -> str | None:
             f"no drafter is known for {request.method} on target {preset.name}: name one with --drafter DIR_OR_ID"
         )
     return drafter_path(source)
+
+
+def adapter_source(request: RunRequest, preset: TargetPreset) -> str | None:
+    """The drafter whose adapter the request's target has: its own, else the one it names; None for the original.
+
+    Raises SettingError where these are two, and as ``find_adapter`` does.
+    """
+    named = request.drafter or preset.drafters.get(request.method)
+    if request.method not in ADAPTING or not named or find_adapter(source := drafter_path(named)) is None:
+        return request.adapter
+    if request.adapter not in (None, source):
+        raise SettingError(f"{source} and {request.adapter} adapt the target differently: one run has one target")
+    return source
+
+
+def with_one_target(requests: Sequence[RunRequest], preset: TargetPreset) -> list[RunRequest]:
+    """Requests that are compared with each other, all on the target that one of them adapts, if one does.
+
+    Raises SettingError where two adapt it differently.
+    """
+    found = {source for each in requests if (source := adapter_source(each, preset)) is not None}
+    if len(found) > 1:
+        raise SettingError(f"{' and '.join(sorted(found))} adapt the target differently: measure them apart")
+    return [replace(each, adapter=next(iter(found), None)) for each in requests]

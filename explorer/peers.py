@@ -15,7 +15,9 @@ import torch
 from explorer.bench_report import GENERATE, GENERATE_ASSISTED, GENERATE_LOOKUP
 from explorer.checkpoints.draft_model import load_draft_model
 from explorer.checkpoints.target import load_reference
+from explorer.checkpoints.target_adapter import read_adapter
 from explorer.config import Sampling
+from explorer.models.low_rank import merge
 from explorer.target import Target
 
 NUM_WARM_UP = 4  # tokens
@@ -33,10 +35,16 @@ class PeerRun(NamedTuple):
 class Peers:
     """transformers' own models of one target: loaded when the first lane needs them, kept for the next prompt."""
 
-    def __init__(self, target: Target, source: str, draft_model: str | None) -> None:
-        """source: what the target was loaded from; draft_model: what ``generate_assisted`` drafts with."""
+    def __init__(self, target: Target, source: str, draft_model: str | None, adapter: str | None = None) -> None:
+        """source: what the target was loaded from; draft_model: what ``generate_assisted`` drafts with.
+
+        adapter: the drafter that adapts the target, if one does.
+        """
         self._target = target
         self._reference = load_reference(source, target.device, target.dtype)
+        if adapter is not None:
+            decoder = self._reference.get_decoder()
+            merge(decoder, read_adapter(adapter, decoder))
         self._draft_model = draft_model
         self._assistant: Any = None
 

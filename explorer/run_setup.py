@@ -7,6 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.adapter_words import adapter_sentence
 from explorer.checkpoints.target import choose_device
 from explorer.config import AUTO, describe, resolve
 from explorer.cost import has_auto, settle
@@ -75,7 +76,9 @@ def prepare_run(
         settings, chosen = yield from settle(settings, models, method_class(request), source)
         notices.append(f"auto: {prediction_sentence(chosen)}")
     method = method_class(request)(models.target, module, settings)
-    said = [*notices, *method.notices, *_context_notice(request, method, len(prompt.token_ids))]
+    is_lossless = request.sampling.rule != "typical"
+    adapted = [adapter_sentence(models.adapter, is_lossless)] if models.adapter else []
+    said = [*notices, *adapted, *method.notices, *_context_notice(request, method, len(prompt.token_ids))]
     for notice in [*said, *([doubt] if doubt else [])]:
         yield Notice(notice)
     return Run(request, options, models, method, record, dataclasses.asdict(method.settings), prompt)

@@ -97,4 +97,5 @@ def _target_record(run: Run) -> TargetRecord:
         backend=target.backend,
         cache=run.options.cache,
         numerics=target.numerics,
+        adapter=run.models.adapter,
     )

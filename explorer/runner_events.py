@@ -21,7 +21,8 @@ class RunRequest:
     settings: values or strings by setting name, on top of the preset's (None: the one of this device). target: a
     preset's name, a directory or a hub id. drafter: a directory or hub id, None for the preset's own. is_adaptive: drop
     to plain decoding while speculation costs time (explorer.fallback). max_prompt_tokens: a longer prompt is refused
-    (None: what the target reads).
+    (None: what the target reads). adapter: the drafter, a directory or hub id, whose adapter the target has where the
+    run's own brings none: runs that are compared have one target.
     """
 
     method: str
@@ -35,6 +36,7 @@ class RunRequest:
     preset: str | None = None
     target: str = DEFAULT_TARGET
     drafter: str | None = None
+    adapter: str | None = None
     baseline: bool = True
     ignore_stop: bool = False
     is_adaptive: bool = False

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from explorer.adapter_words import AdapterRecord
 from explorer.codec import decode, encode
 from explorer.errors import TraceError
 from explorer.trace_check import NEXT_KINDS as NEXT_KINDS
@@ -153,6 +154,7 @@ class TargetRecord:
     execution: str = "eager"
     cache: str = "rows"
     numerics: str = "fast"
+    adapter: AdapterRecord | None = None
 
 
 @dataclass(frozen=True)

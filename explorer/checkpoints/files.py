@@ -20,7 +20,7 @@ MAX_JSON_BYTES = 64 * 1024 * 1024  # larger than any index or config in use
 MAX_REPORT_CHARS = 8000  # names and values in a report are the file's own, and may be of any length
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # each may be sharded behind NAME.index.json
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-_SMALL_FILES = ["*.json", "*.jinja", "*.model", "*.txt"]
+_SMALL_FILES = ["*.json", "*.jinja", "*.model", "*.txt", "token_map.safetensors", "target_adapter.safetensors"]
 
 Shape = tuple[int, ...]
 

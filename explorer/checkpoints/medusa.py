@@ -2,7 +2,7 @@
 
 A: ``medusa_lm_head.pt``, an LM matrix per head. B: ``medusa_lm_head.safetensors``, heads read through the target's LM
 head. C (Medusa-2): a whole model whose files hold ``medusa_head.*`` beside its own tensors. vLLM's: see vllm_medusa.
-Beside B there may be a token map of ours: see token_map.
+Beside B there may be files of ours: see token_map and target_adapter.
 Source: FasterDecoding/Medusa (`medusa/train/train_legacy.py`, `medusa/model/medusa_model.py`) and the axolotl fork that
 trained Medusa-2.
 """
@@ -38,7 +38,7 @@ _KEY = re.compile(r"(\d{1,4})\.(\d{1,4})\.(linear\.weight|linear\.bias|weight)")
 
 def load_medusa(source: str, target: TargetFacts) -> LoadedDrafter:
     """Read the heads strictly; ``module`` is a MedusaHeads. Raises one CheckpointError that lists all that is wrong."""
-    folder = locate(source, "Medusa heads", (*FILES, "*.safetensors", "*.bin"))
+    folder = locate_heads(source)
     found = _read_heads(folder)
     report = Report(f"Medusa heads {name_of(source)!r}")
     require_floats(report, {name: tensor for name, tensor in found.items() if name != TOKEN_MAP})
@@ -58,9 +58,14 @@ def load_medusa(source: str, target: TargetFacts) -> LoadedDrafter:
     return LoadedDrafter(module, describe(source, module))
 
 
+def locate_heads(source: str) -> Path:
+    """The directory of heads; CheckpointError where there is none."""
+    return locate(source, "Medusa heads", (*FILES, "*.safetensors", "*.bin"))
+
+
 def read_medusa(source: str) -> tuple[dict[str, Tensor], Tensor | None]:
     """(tensors of heads under their published names, token map or None), unchecked: ``load_medusa`` checks them."""
-    folder = locate(source, "Medusa heads", (*FILES, "*.safetensors", "*.bin"))
+    folder = locate_heads(source)
     tensors, token_map = _published(_read_heads(folder))
     return tensors, read_token_map(folder, False, Report(folder.name)) if token_map is None else token_map
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from explorer.adapter_words import AdapterRecord
 from explorer.checkpoints import smollm2
 from explorer.checkpoints.files import Report, brief, locate, parsing, quiet, read_json, weight_files
 from explorer.checkpoints.support import check_numbers, refuse_sinks, refuse_unsupported
@@ -25,13 +26,17 @@ _TURN_MARK = "end-of-turn-probe"
 
 @dataclass(frozen=True)
 class LoadedTarget:
-    """A target as loaded: ``stop_ids`` is every token that ends an answer, ``backend`` what its attention runs on."""
+    """A target as loaded: ``stop_ids`` is every token that ends an answer, ``backend`` what its attention runs on.
+
+    adapter: what a drafter changed of its weights (explorer.checkpoints.target_adapter), None for the original.
+    """
 
     model: Any
     tokenizer: Any
     name: str
     stop_ids: frozenset[int]
     backend: str
+    adapter: AdapterRecord | None = None
 
 
 def load_target(source: str, *, device: str = "auto", dtype: str = "auto", backend: str = "auto") -> LoadedTarget:

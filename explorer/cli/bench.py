@@ -114,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
     _check(requests)
     head = _head(args, lanes, [question.id for question in questions]) | _sampling_head(samplings)
     head |= {"adaptive": resting} if resting else {}
+    head |= _adapted_head(requests)
     order = [*(lane for lane in lanes if lane in PEERS), *requests]
     if args.merge:
         found = merged(args.out, head, order)
@@ -239,6 +240,17 @@ def _sampling_head(samplings: dict[str, Sampling]) -> dict[str, Any]:
         method: SamplingRecord(s.temperature, s.top_p, s.top_k, s.seed, s.rule) for method, s in samplings.items()
     }
     return {"sampling": {method: sampling_text(record) for method, record in records.items()}}
+
+
+def _adapted_head(requests: Mapping[str, RunRequest]) -> dict[str, Any]:
+    """Of a benchmark whose drafter adapts the target, what every lane is measured on; raises CheckpointError."""
+    from explorer.adapter_words import adapter_sentence
+    from explorer.checkpoints.target_adapter import read_record
+    from explorer.loading import with_one_target
+
+    named = list(requests.values())
+    adapter = with_one_target(named, find_target(named[0].target, load_targets()))[0].adapter
+    return {} if adapter is None else {"adapted_target": adapter_sentence(read_record(adapter))}
 
 
 def _machine(device: str) -> dict[str, Any]:

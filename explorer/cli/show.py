@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from explorer.adapter_words import adapter_sentence
 from explorer.insight import own_token_sentence, percent, step_sentence, visible
 from explorer.rules import RULE_SENTENCES, draw_text, sampling_text, settings_texts
 from explorer.takeaway import pick_step
@@ -74,6 +75,8 @@ def _facts(trace: Trace) -> list[tuple[str, str]]:
     ]
     if trace.drafter:
         facts.append(("drafter", f"{trace.drafter.name}, {trace.drafter.num_parameters / 1e6:.3g} M"))
+    if target.adapter:
+        facts.append(("adapter", adapter_sentence(target.adapter, trace.sampling.acceptance != "typical")))
     facts += [("settings", settings)] if settings else []
     facts.append(("sampling", sampling_text(trace.sampling)))
     if trace.stats.num_draft_tokens:

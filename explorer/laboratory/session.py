@@ -11,7 +11,7 @@ from explorer.bench import to_measurement
 from explorer.engine import Decoding
 from explorer.errors import PromptError
 from explorer.lab_records import Trial
-from explorer.loading import LoadedModels, ModelStore
+from explorer.loading import LoadedModels, ModelStore, with_one_target
 from explorer.measurement import Measurement
 from explorer.questions import Question
 from explorer.run_setup import Run, check_request, prepare_run
@@ -45,9 +45,9 @@ class Session:
     """One experiment's models and prompts. requests: one a method, their prompts left open; prompts: short to long."""
 
     def __init__(self, requests: Sequence[RunRequest], prompts: Sequence[str]) -> None:
-        self.requests = tuple(requests)
-        self.prompts = tuple(prompts)
         self.store = ModelStore()
+        self.requests = tuple(with_one_target(requests, self.store.preset(requests[0])))
+        self.prompts = tuple(prompts)
         self.drafters: dict[str, DrafterRecord] = {}
         self.written: dict[str, tuple[list[int], int]] = {}  # prompt -> its tokens and the first output's, how many own
         self._notices: dict[str, None] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from explorer.adapter_words import adapter_sentence, agreement_text
 from explorer.insight import percent
 from explorer.rules import rule_label
 from explorer.trace import Trace
@@ -33,6 +34,7 @@ def facts(trace: Trace) -> list[Fact]:
         _first_token_time(trace),
         _drafter(trace),
         _equality(trace),
+        *_distance(trace),
     ]
 
 
@@ -95,10 +97,27 @@ def _equality(trace: Trace) -> Fact:
         pending = _NOT_COMPARED.get(trace.sampling.acceptance, "at the end of the run")
         note = "no baseline in this run" if baseline is None else pending
         return Fact("equal", "–", "not compared", note, "plain", explanation)
+    if trace.target.adapter is not None:
+        explanation += f" That lane decodes with the same target: {adapter_sentence(trace.target.adapter)}."
     if baseline.output_equal:
-        return Fact("equal", "✓ equal", "to greedy", "token for token", "good", explanation)
+        note = "token for token" if trace.target.adapter is None else "of the adapted target"
+        return Fact("equal", "✓ equal", "to greedy", note, "good", explanation)
     split = baseline.first_divergence
     note = "" if split is None else f"first differs at token {split.index + 1}"
     if split is not None and split.gap is not None:
         note += f", logit gap {split.gap:.2g}"
     return Fact("equal", "✗ differs", "from greedy", note, "bad", explanation)
+
+
+def _distance(trace: Trace) -> list[Fact]:
+    """Of a target that its drafter adapts, how far it is from the original."""
+    adapter = trace.target.adapter
+    if adapter is None:
+        return []
+    explanation = (
+        f"The drafter {adapter.name} adapts the target. Held-out tokens at which the adapted target and "
+        f"{adapter.original} put the same token first, and the mean KL between their distributions, measured at "
+        f"training over {adapter.num_tokens:,} tokens."
+    )
+    note = f"mean KL {adapter.mean_kl:.2g}"
+    return [Fact("adapted", agreement_text(adapter), "as the original target", note, "plain", explanation)]
