@@ -18,7 +18,8 @@ from explorer.training.acceptance import TextChoice, profile_eagle
 from explorer.training.dataset import FeatureSet
 from explorer.training.eagle import EagleOptions
 from explorer.training.gather import gather, read_gathered
-from explorer.training.run import Plan, Prepared, fit_eagle, prepare
+from explorer.training.plan import Plan, Prepared, prepare
+from explorer.training.run import fit_eagle
 from explorer.training.storage import replace_file, write_json
 
 SHARE = 4  # variants read a quarter of the text

@@ -8,20 +8,35 @@ import torch
 
 from explorer.checkpoints.draft_model import SHARED
 from explorer.checkpoints.eagle3 import FEATURE_LAYERS, IS_DRAFTED
+from explorer.checkpoints.files import read_config
+from explorer.checkpoints.target_adapter import ADAPTER, ADAPTER_FILE
 from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP
 from explorer.models.eagle3_layer import Eagle3Drafter
 from explorer.models.eagle_layer import DrafterShape, EagleDrafter
+from explorer.models.low_rank import TargetAdapter
 from explorer.models.medusa_heads import MedusaHeads
 from explorer.training.draft_model import FirstLayers
 from explorer.training.storage import replace_file, write_json, write_tensors
 
+FROZEN = (
+    "on the frozen target {target}; it drafts, the target decides, so the\noutput stays the target's whatever this "
+    "drafter guesses."
+)
+ADAPTED = (
+    "with the target {target}, which its adapter changes: loading it makes\nan adapted target, and the output is "
+    "lossless with respect to the adapted target, whatever the heads guess. How far\nthat target is from {target} "
+    "stands among the measurements below."
+)
 _NOT_STORED = ("_name_or_path", "transformers_version")  # where and with what a config was made
 
 
 @dataclass(frozen=True)
 class CardFacts:
-    """What a card tells. recipe and figures: label -> value, in the order shown; history: held-out figures by step."""
+    """What a card tells. recipe and figures: label -> value, in the order shown; history: held-out figures by step.
+
+    claim: what the drafter does to its target's output, with a place for the target's name.
+    """
 
     title: str
     target: str
@@ -30,6 +45,7 @@ class CardFacts:
     recipe: dict[str, Any]
     figures: dict[str, Any]
     history: list[dict[str, float]]
+    claim: str = FROZEN
 
 
 def save_medusa(network: MedusaHeads, folder: Path, target_name: str, draft_tokens: torch.Tensor) -> None:
@@ -45,6 +61,18 @@ def save_medusa(network: MedusaHeads, folder: Path, target_name: str, draft_toke
         "version": "2",
         "base_model_name_or_path": target_name,
     }
+    write_json(folder / "config.json", config)
+
+
+def save_medusa2(
+    network: MedusaHeads, adapter: TargetAdapter, folder: Path, facts: dict[str, Any], draft_tokens: torch.Tensor
+) -> None:
+    """Heads as of ``save_medusa``, and beside them the adapter. facts: the target's name, and what config.json says
+    of the adapter (explorer.checkpoints.target_adapter).
+    """
+    write_tensors(folder / ADAPTER_FILE, adapter.state_dict())
+    save_medusa(network, folder, facts["target"], draft_tokens)
+    config = read_config(folder) | {ADAPTER: {name: value for name, value in facts.items() if name != "target"}}
     write_json(folder / "config.json", config)
 
 
@@ -101,8 +129,7 @@ def write_card(folder: Path, facts: CardFacts) -> None:
     """README.md of a drafter folder, in the form of a model card."""
     parts = [
         f"---\nlicense: apache-2.0\nbase_model: {facts.target}\n---\n\n# {facts.title}\n",
-        f"Trained for Draft Tree Explorer on the frozen target {facts.target}; it drafts, the target decides, so the\n"
-        "output stays the target's whatever this drafter guesses. Licence: Apache-2.0.\n",
+        f"Trained for Draft Tree Explorer {facts.claim.format(target=facts.target)} Licence: Apache-2.0.\n",
         f"## Text\n\n{facts.text}\n",
         f"## Recipe\n\n`{facts.command}`\n\n{_table(facts.recipe)}",
         f"## Measured on held-out text\n\n{_table(facts.figures)}",

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -65,19 +66,23 @@ class Progress:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
-def train(recipe: Recipe, data: FeatureSet, options: LoopOptions, folder: Path) -> Progress:
+def train(
+    recipe: Recipe, data: FeatureSet, options: LoopOptions, folder: Path, shares: Mapping[str, float] | None = None
+) -> Progress:
     """Run the recipe to its end and leave the best weights in `recipe.network`.
 
     `folder/last.pt` is written at intervals and when Ctrl-C or `kill` ends the run, after the batch under way;
     a run that finds it goes on from there, on the same batches with the same noise, because both depend on the seed
-    and the step alone. Raises SettingError if that run had other settings or other data.
+    and the step alone. shares: of the learning rate, for parameters by the beginning of their names; 1 for all others.
+    Raises SettingError if that run had other settings or other data.
     """
     identity = {"loop": asdict(options), "recipe": asdict(recipe.options), "tokens": len(data.corpus.tokens)}
     schedule = [
         data.batch_indices(options.batch_tokens, options.seed * 1000 + epoch) for epoch in range(options.epochs)
     ]
     batches = [batch for epoch in schedule for batch in epoch]
-    optimizer = _optimizer(recipe.network, options)
+    shares = {"": 1.0} | dict(shares or {})
+    optimizer = _optimizer(recipe.network, options, list(shares))
     state = _resume(recipe.network, optimizer, folder / "last.pt", identity)
 
     def save() -> None:
@@ -88,7 +93,9 @@ def train(recipe: Recipe, data: FeatureSet, options: LoopOptions, folder: Path) 
     length = len(batches)
     with held_back() as interrupt, tqdm(total=length, initial=state.step, desc=folder.name, mininterval=10) as bar:
         while state.step < len(batches) and state.evaluations_since_best < options.patience:
-            _set_learning_rate(optimizer, options, state.step / len(batches), state.step)
+            rate = _learning_rate(options, state.step / len(batches), state.step)
+            for index, group in enumerate(optimizer.param_groups):
+                group["lr"] = rate * list(shares.values())[index // 2]
             started = time.monotonic()
             loss = _step(recipe, optimizer, data.batch(batches[state.step]), options, state, len(batches))
             state.seconds += time.monotonic() - started
@@ -105,18 +112,24 @@ def train(recipe: Recipe, data: FeatureSet, options: LoopOptions, folder: Path) 
     return state
 
 
-def _optimizer(network: nn.Module, options: LoopOptions) -> torch.optim.AdamW:
-    matrices = [p for p in network.parameters() if p.requires_grad and p.ndim > 1]
-    vectors = [p for p in network.parameters() if p.requires_grad and p.ndim <= 1]
-    groups = [{"params": matrices, "weight_decay": options.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=options.learning_rate, betas=(0.9, 0.95))
+def _optimizer(network: nn.Module, options: LoopOptions, beginnings: list[str]) -> torch.optim.AdamW:
+    """Two groups for each beginning of names, its matrices and its vectors; the longest that fits has a parameter."""
+    groups: dict[str, tuple[list[nn.Parameter], list[nn.Parameter]]] = {each: ([], []) for each in beginnings}
+    for name, parameter in network.named_parameters():
+        if parameter.requires_grad:
+            own = max((each for each in beginnings if name.startswith(each)), key=len)
+            groups[own][parameter.ndim <= 1].append(parameter)
+    decays = (options.weight_decay, 0.0)
+    split = [(found, decay) for pair in groups.values() for found, decay in zip(pair, decays, strict=True)]
+    described = [{"params": found, "weight_decay": decay} for found, decay in split]
+    return torch.optim.AdamW(described, lr=options.learning_rate, betas=(0.9, 0.95))
 
 
-def _set_learning_rate(optimizer: torch.optim.Optimizer, options: LoopOptions, share: float, step: int) -> None:
+def _learning_rate(options: LoopOptions, share: float, step: int) -> float:
+    """At a step, after this share of them all: a linear warmup under a cosine that ends at a fiftieth."""
     warmup = min(1.0, (step + 1) / options.warmup_steps)
     cosine = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share))
-    for group in optimizer.param_groups:
-        group["lr"] = options.learning_rate * warmup * cosine
+    return options.learning_rate * warmup * cosine
 
 
 def _step(

@@ -1,5 +1,6 @@
 """Recipe: Medusa heads over the frozen target (Medusa-1), read through the target's own LM head."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -57,16 +58,18 @@ class MedusaRecipe:
 
     def evaluate(self) -> dict[str, float]:
         """Top-1 agreement of each head with the target; the score is the expected length of a pure top-1 chain."""
-        accuracy = self.rank_accuracy(num_batches=2)
-        chain = accuracy[:, 0].cumprod(0).sum().item()
-        return {f"head_{index}": row[0].item() for index, row in enumerate(accuracy)} | {"score": chain}
+        return chain_figures(self.rank_accuracy(num_batches=2))
 
     @torch.inference_mode()
     def rank_accuracy(self, num_batches: int | None = None) -> Tensor:
         """float [num_heads, 10]: share of held-out tokens at which the head's rank-r guess is the target's argmax."""
+        return self.accuracy_over(self._held_out.pairs(num_batches))
+
+    def accuracy_over(self, pairs: Iterable[tuple[Batch, Tensor]]) -> Tensor:
+        """The same over other batches, each with the target's argmax after every position, [B, T]."""
         hits = torch.zeros(self.options.num_heads, NUM_RANKS)
         counts = torch.zeros(self.options.num_heads, 1)
-        for batch, best in self._held_out.pairs(num_batches):
+        for batch, best in pairs:
             for index, head in enumerate(self.network):
                 mask = batch.answer_mask(index + 2)
                 guesses = top_tokens(head(batch.features[mask]), self._lm_head, NUM_RANKS)
@@ -74,3 +77,9 @@ class MedusaRecipe:
                 hits[index] += (guesses == wanted[:, None]).sum(0)
                 counts[index] += len(wanted)
         return hits / counts.clamp(min=1)
+
+
+def chain_figures(accuracy: Tensor) -> dict[str, float]:
+    """What a training reports of accuracy [heads, ranks]; the score counts on a chain of first guesses."""
+    chain = accuracy[:, 0].cumprod(0).sum().item()
+    return {f"head_{index}": row[0].item() for index, row in enumerate(accuracy)} | {"score": chain}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,7 @@ def prepare(plan: Plan, target: LoadedTarget, layers: tuple[int, ...] = ()) -> P
 
 
 def layers_folder(plan: Plan, layers: tuple[int, ...]) -> Path:
+    """Where what enters these decoder layers is kept."""
     return plan.work / "features" / f"layers-{'-'.join(map(str, layers))}"
 
 
@@ -113,17 +115,19 @@ def _check_manifest(folder: Path, corpus: Corpus, target_name: str) -> None:
         raise SettingError(f"{folder} holds features of other text or another target; name another --work folder.")
 
 
-def fit(plan: Plan, recipe: Recipe, data: Prepared, name: str) -> Progress:
+def fit(plan: Plan, recipe: Recipe, data: Prepared, name: str, shares: Mapping[str, float] | None = None) -> Progress:
+    """Train in ``work/name`` from the weights that the plan starts from, if any; shares: as of ``train``."""
     folder = plan.work / name
     folder.mkdir(parents=True, exist_ok=True)
     if plan.start_from is not None:
         load_weights(recipe.network, plan.start_from)
         if isinstance(recipe, Eagle3Recipe):  # trained on features of another size than a finished drafter reads
             recipe.unfold()
-    return train(recipe, data.training, plan.loop, folder)
+    return train(recipe, data.training, plan.loop, folder, shares)
 
 
 def card_facts(plan: Plan, title: str, data: Prepared, figures: dict[str, Any], state: Progress) -> CardFacts:
+    """What the card tells of a finished training."""
     num_tokens = len(data.training.corpus.tokens)
     text = (
         f"{plan.text_note}\n\nTraining: {len(data.training):,} conversations, {num_tokens:,} tokens, loss on answer "

@@ -12,6 +12,7 @@ from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.eagle3 import load_eagle3
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import LoadedTarget, load_target
+from explorer.checkpoints.target_adapter import target_norm
 from explorer.errors import SettingError
 from explorer.methods.eagle2 import Eagle2
 from explorer.methods.eagle3 import Eagle3
@@ -24,9 +25,19 @@ from explorer.training.dataset import read_features
 from explorer.training.draft_model import DraftModelOptions, DraftModelRecipe
 from explorer.training.eagle import EagleOptions, EagleRecipe
 from explorer.training.eagle3 import Eagle3Options, Eagle3Recipe
-from explorer.training.export import save_draft_model, save_eagle, save_eagle3, save_medusa, write_card
+from explorer.training.export import (
+    ADAPTED,
+    save_draft_model,
+    save_eagle,
+    save_eagle3,
+    save_medusa,
+    save_medusa2,
+    write_card,
+)
 from explorer.training.loop import Progress
 from explorer.training.medusa import MedusaOptions, MedusaRecipe
+from explorer.training.medusa2 import ADAPTER_NAMES, Medusa2Options, Medusa2Recipe
+from explorer.training.plan import Plan, Prepared, card_facts, feature_layers, fit, layers_folder, load_weights, prepare
 from explorer.training.storage import replace_file, write_json
 from explorer.training.trees import expected_length, grow_tree, merge_trees
 
@@ -49,13 +60,50 @@ def train_medusa(plan: Plan, target: LoadedTarget, options: MedusaOptions, trees
     write_json(folder / "head_accuracy.json", [[round(value, 5) for value in row] for row in accuracy])
     if trees_file is not None:
         merge_trees(trees_file, {GROWN_TREE: tree})
+    figures = _head_figures(accuracy, tree)
+    card = card_facts(plan, f"Medusa heads for {target.name}", data, figures, state)
+    write_card(folder, replace(card, recipe=asdict(options) | card.recipe))
+    return folder
+
+
+def train_medusa2(plan: Plan, target: LoadedTarget, options: Medusa2Options) -> Path:
+    """Train finished heads on, together with an adapter of the target; measure both, write the folder.
+
+    The heads are those of the plan's ``start_from``, else of ``train medusa``. SettingError where there are none.
+    """
+    heads = plan.start_from or plan.out / "medusa"
+    if not heads.is_dir():
+        raise SettingError(f"{heads} is not there: run `train medusa` first, or name finished heads with --start-from")
+    data, decoder = prepare(plan, target), target.model.get_decoder()
+    lm_head = target.model.get_output_embeddings().weight.detach().float()
+    torch.manual_seed(plan.loop.seed)  # for the adapter's initial weights
+    recipe = Medusa2Recipe(decoder, lm_head, data.draft_tokens, data.held_out, options)
+    load_weights(recipe.network.heads, heads)
+    state = fit(replace(plan, start_from=None), recipe, data, "medusa2", {ADAPTER_NAMES: options.adapter_share})
+    found, folder, adapter = recipe.measure(), plan.out / "medusa2", recipe.network.adapter
+    facts = {"target": target.name, "rank": options.rank, "scale": options.alpha / options.rank}
+    facts |= {"target_norm": target_norm(decoder)}
+    facts |= {"mean_kl": found.mean_kl, "agreement": found.agreement, "num_tokens": found.num_tokens}
+    save_medusa2(recipe.network.heads, adapter, folder, facts, data.draft_tokens)
+    accuracy = found.accuracy.tolist()
+    write_json(folder / "head_accuracy.json", [[round(value, 5) for value in row] for row in accuracy])
+    figures: dict[str, Any] = {
+        "mean KL of the adapted target from the original": f"{found.mean_kl:.4f} nats",
+        "first choice as the original's": f"{100 * found.agreement:.1f} %",
+        "held-out tokens": f"{found.num_tokens:,}",
+    } | _head_figures(accuracy, grow_tree(accuracy, TREE_SIZE))
+    card = card_facts(plan, f"Medusa-2 heads and adapter for {target.name}", data, figures, state)
+    write_card(folder, replace(card, recipe=asdict(options) | card.recipe, claim=ADAPTED))
+    return folder
+
+
+def _head_figures(accuracy: list[list[float]], tree: list[list[int]]) -> dict[str, Any]:
+    """What a card says of heads. accuracy: by head and rank; tree: grown from it, best paths first."""
     figures: dict[str, Any] = {f"head {h} right, first guess": f"{row[0]:.3f}" for h, row in enumerate(accuracy)}
     figures |= {f"head {h} right within 10": f"{sum(row):.3f}" for h, row in enumerate(accuracy)}
     for size in SHOWN_SIZES:
         figures[f"expected tokens per pass, {size} nodes"] = f"{expected_length(accuracy, tree[:size]):.3f}"
-    card = card_facts(plan, f"Medusa heads for {target.name}", data, figures, state)
-    write_card(folder, replace(card, recipe=asdict(options) | card.recipe))
-    return folder
+    return figures
 
 
 def fit_eagle(plan: Plan, target: LoadedTarget, data: Prepared, options: EagleOptions) -> tuple[EagleRecipe, Progress]:

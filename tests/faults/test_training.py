@@ -26,7 +26,8 @@ from pathlib import Path
 import torch
 from explorer.training.loop import LoopOptions
 from explorer.training.medusa import MedusaOptions
-from explorer.training.run import Plan, train_medusa
+from explorer.training.plan import Plan
+from explorer.training.run import train_medusa
 from tests.support.training import tiny_loaded_target
 torch.set_num_threads(1)
 def train(work):

@@ -10,7 +10,7 @@ from explorer.training import ablation
 from explorer.training.ablation import Variant, ablate, to_markdown
 from explorer.training.acceptance import TextChoice
 from explorer.training.loop import LoopOptions
-from explorer.training.run import Plan
+from explorer.training.plan import Plan
 from tests.support.tiny import tiny_target
 from tests.support.training import tiny_corpus, tiny_loaded_target, write_corpus
 

@@ -20,7 +20,8 @@ from explorer.training.eagle3 import Eagle3Options
 from explorer.training.generate import GenerateOptions, generate
 from explorer.training.loop import LoopOptions
 from explorer.training.medusa import MedusaOptions
-from explorer.training.run import Plan, decoding_target, train_eagle, train_eagle3, train_medusa
+from explorer.training.plan import Plan
+from explorer.training.run import decoding_target, train_eagle, train_eagle3, train_medusa
 from tests.support.goldens import FOLDER
 from tests.support.tiny import greedy
 

@@ -23,9 +23,8 @@ from explorer.training.eagle3 import Eagle3Options
 from explorer.training.gather import HELD_OUT_EVERY, distinct
 from explorer.training.loop import LoopOptions
 from explorer.training.medusa import MedusaOptions
+from explorer.training.plan import Plan, prepare
 from explorer.training.run import (
-    Plan,
-    prepare,
     profile_drafters,
     train_draft_model,
     train_eagle,
