@@ -25,6 +25,7 @@ ADAPTER_FILE = "target_adapter.safetensors"
 ADAPTER = "target_adapter"  # in config.json
 _NUMBERS = ("rank", "scale", "target_norm", "mean_kl", "agreement", "num_tokens")
 _WHOLE = ("rank", "num_tokens")
+_MAX_RANK = 4096  # a larger one would be no low rank, and is not allocated
 # Rounding to bfloat16 moves the norm of millions of numbers by a millionth, another training by far more.
 _NORM_TOLERANCE = 1e-4
 
@@ -36,6 +37,11 @@ def find_adapter(source: str) -> Path | None:
     """
     folder = locate_heads(source)
     return folder if (folder / ADAPTER_FILE).is_file() else None
+
+
+def has_adapter(source: str) -> bool:
+    """Whether a local directory holds one; a hub id is not looked up, and counts as none."""
+    return (Path(source).expanduser() / ADAPTER_FILE).is_file()
 
 
 def adapt(loaded: LoadedTarget, source: str) -> LoadedTarget:
@@ -90,6 +96,8 @@ def _read(source: str) -> tuple[AdapterRecord, dict[str, Any], dict[str, Tensor]
         if not _is_number(facts.get(key), is_whole=key in _WHOLE):
             wanted = "a whole number of at least 1" if key in _WHOLE else "a number of at least 0"
             report.add(f"config.json: {ADAPTER}.{key} must be {wanted}, found {facts.get(key)!r}")
+        elif key == "rank" and facts[key] > _MAX_RANK:
+            report.add(f"config.json: {ADAPTER}.rank is {facts[key]}, more than {_MAX_RANK}")
     if not isinstance(original, str):
         report.add("config.json: base_model_name_or_path must name the target")
     tensors = read_tensors([folder / ADAPTER_FILE])

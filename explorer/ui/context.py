@@ -39,7 +39,7 @@ class RunsRequests(Protocol):
 class Choices:
     """What a visitor asked for, checked against what the operator allows. ``settings`` are --set strings.
 
-    drafter: its directory or hub id, None for methods without one.
+    drafter: its directory or hub id, None for methods without one. adapter: as of RunRequest.
     """
 
     prompt: str
@@ -51,6 +51,7 @@ class Choices:
     sampling: Sampling
     settings: dict[str, str]
     is_adaptive: bool = False
+    adapter: str | None = None
 
     def request(self) -> RunRequest:
         """What the runner is asked for."""
@@ -64,6 +65,7 @@ class Choices:
             target=self.target.source,
             drafter=self.drafter,
             is_adaptive=self.is_adaptive,
+            adapter=self.adapter,
         )
 
 

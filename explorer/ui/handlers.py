@@ -180,8 +180,9 @@ def _groups(context: Context) -> list[MethodForm]:
 
 def _drafter_update(context: Context, target: Any, method: Any) -> Any:
     """The drafters that the method may use on the target, the target's own picked."""
-    names = [choice.name for choice in context.options.drafters(context.options.target(target), method)]
-    return gr.update(choices=names, value=names[0] if names else None, visible=bool(names))
+    drafters = context.options.drafters(context.options.target(target), method)
+    choices = [(each.label, each.name) for each in drafters]
+    return gr.update(choices=choices, value=drafters[0].name if drafters else None, visible=bool(drafters))
 
 
 def _show(context: Context, live: Live, event: Event) -> Screen:

@@ -121,7 +121,7 @@ def _fill(context: Context, query: Mapping[str, str]) -> Filled:
 def _common(context: Context, query: Mapping[str, str], choices: Choices) -> list[Any]:
     """Updates of the controls of COMMON."""
     drafters = context.options.drafters(choices.target, choices.method.name)
-    names = [drafter.name for drafter in drafters]
+    names = [(drafter.label, drafter.name) for drafter in drafters]
     chosen = next((drafter.name for drafter in drafters if drafter.source == choices.drafter), None)
     return [
         gr.update(value=query["prompt"]) if "prompt" in query else KEEP,

@@ -82,9 +82,14 @@ def _target_of(context: Context, trace: Trace, request: RunRequest | None) -> Ta
     """The offered target that the run had; a record only knows the name of its weights."""
     for target in context.options.targets:
         names = (target.source,) if request else (target.name, target.label, target.source)
-        if (request.target if request else trace.target.name) in names:
+        if (request.target if request else _original_name(trace)) in names:
             return target
     return None
+
+
+def _original_name(trace: Trace) -> str:
+    """Of the target, without what a drafter adapted."""
+    return trace.target.adapter.original if trace.target.adapter else trace.target.name
 
 
 def _drafter_of(context: Context, target: TargetPreset, trace: Trace, request: RunRequest | None) -> str | None:

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from explorer.adapter_words import distance_text
 from explorer.checkpoints.drafter import name_of
+from explorer.checkpoints.target_adapter import has_adapter, read_record
 from explorer.config import DEFAULT_TARGET, repo_path
-from explorer.errors import SettingError
+from explorer.errors import CheckpointError, SettingError
 from explorer.service.served_runner import RunLimits
 from explorer.target_presets import TargetPreset, drafter_path, is_source, load_targets
 
@@ -20,6 +22,17 @@ class DrafterChoice:
 
     name: str
     source: str
+
+    @property
+    def label(self) -> str:
+        """What a list shows: the name, and of a drafter that adapts its target, how far that moves it."""
+        source = drafter_path(self.source)
+        if not has_adapter(source):
+            return self.name
+        try:
+            return f"{self.name}, adapts the target: {distance_text(read_record(source))}"
+        except CheckpointError:  # a run will say what is wrong with it
+            return f"{self.name}, adapts the target"
 
 
 @dataclass(frozen=True)

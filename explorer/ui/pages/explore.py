@@ -133,9 +133,9 @@ def _form(context: Context) -> Form:
     with gr.Accordion("Settings", open=False, elem_id="settings"):
         labels = [(item.label, item.name) for item in context.options.targets]
         picked = gr.Dropdown(labels, value=target.name, label="Target", elem_id="target")
-        names = [choice.name for choice in context.options.drafters(target, chosen)]
+        names = [(choice.label, choice.name) for choice in context.options.drafters(target, chosen)]
         drafter = gr.Dropdown(
-            names, value=names[0] if names else None, visible=bool(names), label="Drafter", elem_id="drafter"
+            names, value=names[0][1] if names else None, visible=bool(names), label="Drafter", elem_id="drafter"
         )
         preset_radio = gr.Radio(presets, value=preset, label="Tree size", elem_id="preset")
         generated, groups = _method_controls(context, chosen, preset)

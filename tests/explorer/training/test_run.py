@@ -23,7 +23,7 @@ from explorer.training.eagle3 import Eagle3Options
 from explorer.training.gather import HELD_OUT_EVERY, distinct
 from explorer.training.loop import LoopOptions
 from explorer.training.medusa import MedusaOptions
-from explorer.training.plan import Plan, prepare
+from explorer.training.plan import Plan
 from explorer.training.run import (
     profile_drafters,
     train_draft_model,
@@ -108,17 +108,6 @@ def test_eagle3_needs_layers_that_the_target_has(plan: Plan) -> None:
             train_eagle3(replace(plan, feature_layers=wrong), tiny_loaded_target(), Eagle3Options())
 
 
-def test_features_of_layers_leave_the_others_as_they_are(plan: Plan, tmp_path: Path) -> None:
-    plain = prepare(plan, tiny_loaded_target())
-    assert plain.training.layers is None
-    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "features").rglob("*.npz")}
-    with_layers = prepare(plan, tiny_loaded_target(), (0, 1))
-    assert with_layers.training.layers is not None
-    assert with_layers.training.layers.shape == (len(plain.training.corpus.tokens), 64)
-    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
-    assert (with_layers.training.features == plain.training.features).all()
-
-
 def test_profiles_are_written_beside_each_drafter(plan: Plan) -> None:
     plan = replace(plan, feature_layers=(0, 1), loop=replace(plan.loop, epochs=1))
     train_eagle3(plan, tiny_loaded_target(), Eagle3Options(num_steps=1))
@@ -161,13 +150,3 @@ def test_a_run_can_start_from_a_finished_drafter(plan: Plan, tmp_path: Path) -> 
     shutil.rmtree(tmp_path / "eagle")
     with pytest.raises(SettingError, match="to start from"):
         train_eagle(replace(again, draft_vocab_size=30), tiny_loaded_target(), options)
-
-
-def test_features_of_other_text_are_refused(plan: Plan, tmp_path: Path) -> None:
-    prepare(plan, tiny_loaded_target())
-    write_corpus(tmp_path / "text" / "a.npz", tiny_corpus(seed=9))
-    with pytest.raises(SettingError, match="another --work folder"):
-        prepare(plan, tiny_loaded_target())
-    shutil.rmtree(tmp_path / "corpus")
-    with pytest.raises(SettingError, match="features of other text"):
-        prepare(plan, tiny_loaded_target())

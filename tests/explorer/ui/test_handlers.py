@@ -219,7 +219,7 @@ def test_another_target_brings_its_methods_presets_and_values(context: Context) 
     method, _, drafter, *rest = handlers.apply_target(context, "tiny", "medusa")
     assert [update["visible"] for update in rest[: num_groups(context)]].count(True) == 1
     assert method["value"] == "eagle2", "the tiny target has no Medusa heads"
-    assert drafter["choices"] == ["/nowhere/eagle"], "the drafters of the method that takes its place"
+    assert drafter["choices"] == [("/nowhere/eagle",) * 2], "the drafters of the method that takes its place"
 
 
 def num_groups(context: Context) -> int:
@@ -228,7 +228,7 @@ def num_groups(context: Context) -> int:
 
 def test_the_drafters_follow_target_and_method(context: Context) -> None:
     update = handlers.apply_method(context, "large", "eagle2")[0]
-    assert (update["choices"], update["value"], update["visible"]) == (["someone/eagle"], "someone/eagle", True)
+    assert (update["choices"], update["value"], update["visible"]) == ([("someone/eagle",) * 2], "someone/eagle", True)
     update = handlers.apply_method(context, "tiny", "autoregressive")[0]
     assert (update["choices"], update["value"], update["visible"]) == ([], None, False)
 
