@@ -16,6 +16,7 @@ from explorer.checkpoints.eagle_files import EMBEDDING, TOKEN_MAP, find_eagle3
 from explorer.checkpoints.files import Report, locate, read_config, read_tensors, weight_files
 from explorer.checkpoints.medusa import has_heads, load_medusa, read_medusa
 from explorer.checkpoints.speculators_eagle import from_speculators
+from explorer.checkpoints.target_adapter import has_adapter
 from explorer.checkpoints.target_ends import TargetEnds
 from explorer.errors import CheckpointError
 from explorer.models.eagle3_layer import Eagle3Config
@@ -98,6 +99,10 @@ def read_drafter(source: str, ends: TargetEnds) -> DrafterSource:
     """Read a drafter of any layout we read, strictly; raises one CheckpointError that lists what does not fit."""
     folder = locate(source, "drafter", ("medusa_lm_head.*", "*.safetensors", "*.bin"))
     base = _base(folder) or ends.name
+    if has_adapter(str(folder)):
+        raise CheckpointError(
+            f"{source} adapts its target, which no layout holds: without its adapter the target is another model"
+        )
     if has_heads(folder):
         module = load_medusa(source, ends).module
         tensors, token_map = read_medusa(source)

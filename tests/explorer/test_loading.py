@@ -1,17 +1,19 @@
 """Models are loaded once, kept, and make room; what cannot be loaded is said in a sentence."""
 
 import pytest
+import torch
 
 from explorer import config, loading
 from explorer.checkpoints import smollm2
 from explorer.config import repo_path
 from explorer.errors import CheckpointError, DeviceError, FetchError, SettingError
-from explorer.loading import LoadedModels, ModelStore, check_placement, drafter_source
+from explorer.loading import LoadedModels, ModelStore, adapter_source, check_placement, drafter_source, with_one_target
 from explorer.runner_events import RunRequest, Status, drain
 from explorer.target_presets import TargetPreset
 from tests.support.checkpoints import copy_golden, edit_json
 from tests.support.eagle3_files import write_eagle3
 from tests.support.goldens import FOLDER
+from tests.support.medusa2_files import write_medusa2
 
 
 def request(method="eagle2", **changes):
@@ -126,3 +128,38 @@ def test_an_absent_default_target_is_fetched_before_it_is_loaded(monkeypatch):
 
 def test_the_names_that_need_no_torch_are_the_methods():
     assert tuple(loading.METHODS) == config.METHOD_NAMES
+
+
+def base_b(method="medusa", **changes):
+    return request(method, **({"target": str(FOLDER / "base_b")} | changes))
+
+
+def test_an_adapted_target_is_kept_beside_the_original_and_neither_knows_of_the_other(tmp_path):
+    store, source = ModelStore(), str(write_medusa2(tmp_path))
+    original, _ = load(store, base_b("eagle2"))
+    original.target.start(4)
+    before = original.target.prefill([5, 9, 17]).logits
+    adapted, statuses = load(store, base_b(drafter=source))
+    assert statuses == [Status("loading the target")] and adapted is not original
+    assert (adapted.target.name, original.target.name) == ("base_b adapted by medusa2", "base_b")
+    assert adapted.adapter.name == "medusa2" and original.adapter is None
+    original.target.start(4), adapted.target.start(4)
+    assert torch.equal(original.target.prefill([5, 9, 17]).logits, before)
+    assert not torch.equal(adapted.target.prefill([5, 9, 17]).logits, before)
+    assert load(store, base_b("lookahead"))[0] is original
+    assert load(store, base_b("autoregressive", adapter=source))[0] is adapted
+    assert load(store, base_b(drafter=str(FOLDER / "medusa_b")))[0] is original
+
+
+def test_requests_that_are_compared_have_one_target(tmp_path):
+    preset, source = TargetPreset("t", "t", "t", drafters={"eagle2": "owner/eagle"}), str(write_medusa2(tmp_path))
+    plain = [base_b("autoregressive"), base_b("eagle2"), base_b(drafter=str(FOLDER / "medusa_b"))]
+    assert with_one_target(plain, preset) == plain
+    shared = with_one_target([*plain, base_b(drafter=source)], preset)
+    assert [each.adapter for each in shared] == [source] * 4
+    assert {adapter_source(each, preset) for each in shared} == {source}
+    other = str(write_medusa2(tmp_path, "other"))
+    with pytest.raises(SettingError, match="measure them apart"):
+        with_one_target([base_b(drafter=source), base_b(drafter=other)], preset)
+    with pytest.raises(SettingError, match="one run has one target"):
+        adapter_source(base_b(drafter=source, adapter=other), preset)

@@ -12,6 +12,7 @@ from explorer.checkpoints.target_ends import read_target_ends
 from explorer.errors import CheckpointError
 from tests.support.checkpoints import copy_golden, edit_json, edit_tensors, golden_dir, vllm_copy
 from tests.support.eagle3_files import eagle3_tensors, write_eagle3
+from tests.support.medusa2_files import write_medusa2
 from tests.support.variants import with_one_kv_head, with_repeated_block
 
 ENDS = read_target_ends(str(golden_dir("base_a")))
@@ -87,3 +88,8 @@ def test_an_eagle3_drafter_that_does_not_fit_is_one_error(tmp_path: Path) -> Non
     del tensors["norm.weight"]
     with pytest.raises(CheckpointError, match=r"EAGLE-3 drafter .*missing: norm\.weight"):
         read_drafter(str(write_eagle3(tmp_path, tensors, layers=[1, 2, 3])), ENDS)
+
+
+def test_a_drafter_that_adapts_its_target_fits_no_layout(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="which no layout holds"):
+        read_drafter(str(write_medusa2(tmp_path)), read_target_ends(str(golden_dir("base_b"))))

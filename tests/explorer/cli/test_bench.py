@@ -10,6 +10,7 @@ import pytest
 from explorer.__main__ import main
 from explorer.measurement import ResultsFile
 from tests.support.goldens import FOLDER
+from tests.support.medusa2_files import write_medusa2
 
 
 @pytest.fixture
@@ -162,3 +163,22 @@ def test_mistakes_with_shards_are_one_line(
     assert bench(questions, tmp_path / "out", *more) == 2
     err = capsys.readouterr().err
     assert says in err and err.count("\n") == 1
+
+
+def test_with_a_drafter_that_adapts_its_target_every_lane_has_the_adapted_one(questions: Path, tmp_path: Path) -> None:
+    """transformers' own lane too: all outputs are equal, and the report says of which target."""
+    models = ["--target", str(FOLDER / "base_b"), "--drafter", str(write_medusa2(tmp_path))]
+    lanes = ["--methods", "generate,medusa"]
+    reports = []
+    for out, drafting in (("plain", ["--drafter", str(FOLDER / "medusa_b")]), ("adapted", [])):
+        assert bench(questions, tmp_path / out, *models, *drafting, *lanes) == 0
+        reports.append(json.loads((tmp_path / out / "report.json").read_text(encoding="utf-8")))
+        assert [row["num_equal"] for row in reports[-1]["methods"].values()] == [2, 2, 2]
+    assert "adapted_target" not in reports[0]["bench"]
+    assert reports[1]["bench"]["adapted_target"].startswith("lossless with respect to the adapted target")
+    assert "not base_b itself" in (tmp_path / "adapted" / "report.md").read_text(encoding="utf-8")
+    outputs = [(tmp_path / out / "results.jsonl").read_text(encoding="utf-8") for out in ("plain", "adapted")]
+    written = [[json.loads(line)["output"] for line in text.splitlines()[1:]] for text in outputs]
+    assert written[0] != written[1]
+    pair = [str(tmp_path / out / "report.json") for out in ("plain", "adapted")]
+    assert main(["bench", "compare", *pair]) == 2

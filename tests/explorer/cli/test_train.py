@@ -88,3 +88,17 @@ def test_eagle3_stages_share_their_features(tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     assert config["eagle_aux_hidden_state_layer_ids"] == [0, 2]
     assert "--feature-layers 0,2" in (folder / "README.md").read_text()
+
+
+def test_medusa2_stage_begins_with_the_heads_of_medusa(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "text" / "a.npz", tiny_corpus(24))
+    words = ("--work", str(tmp_path), "--target", str(FOLDER / "base_a"), "--epochs", "1", "--threads", "1")
+    more = ("--draft-vocab", "50", "--set", "num_heads=2")
+    with pytest.raises(SettingError, match="run `train medusa` first"):
+        train.run(parse("medusa2", *words, *more))
+    assert train.run(parse("medusa", *words, *more)) == 0
+    assert train.run(parse("medusa2", *words, *more, "--set", "rank=1")) == 0
+    folder = tmp_path / "drafters" / "medusa2"
+    assert json.loads((folder / "config.json").read_text())["target_adapter"]["rank"] == 1
+    assert "explorer train medusa2 --work WORK" in (folder / "README.md").read_text()
+    assert "| learning_rate | 0.0004 |" in (folder / "README.md").read_text()

@@ -109,3 +109,16 @@ def test_early_stop_returns_the_best_weights(data: FeatureSet, tmp_path: Path) -
     assert torch.equal(toy.network.weight, best["weight"])
     last = torch.load(tmp_path / "run" / "last.pt", weights_only=True)["network"]
     assert not torch.equal(last["weight"], best["weight"])
+
+
+def test_a_share_of_the_learning_rate_is_for_the_parameters_it_names(data: FeatureSet, tmp_path: Path) -> None:
+    """A hundredth of the rate moves the bias a hundredth as far: Adam's first steps do not know the gradient's size."""
+    before, moved = Toy().network.state_dict(), []
+    for name, shares in (("plain", None), ("slow", {"bias": 0.01})):
+        toy = Toy()
+        train(toy, data, replace(OPTIONS, epochs=1, batch_tokens=4096, evaluate_every=1), tmp_path / name, shares)
+        after = toy.network.state_dict()
+        moved.append({key: float((after[key] - before[key]).abs().mean()) for key in before})
+    plain, slow = moved
+    assert slow["bias"] == pytest.approx(plain["bias"] / 100, rel=0.05)
+    assert slow["weight"] == pytest.approx(plain["weight"], rel=1e-3)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
+from explorer.adapter_words import AdapterRecord
 from explorer.config import Sampling
 from explorer.runner_events import RunRequest
 from explorer.trace import Trace
@@ -100,3 +101,9 @@ def test_a_prompt_may_be_too_long_for_a_link(context: Context) -> None:
 def test_an_unknown_run_has_no_link(context: Context) -> None:
     assert "no longer kept" in link_of(context, "nobody")["error"]
     assert "id of a trace" in json.loads(answer_link(context, "{}"))["error"]
+
+
+def test_a_run_of_an_adapted_target_is_linked_by_the_original(context: Context) -> None:
+    adapter = AdapterRecord("medusa2", LARGE.label, 1, 0.1, 0.9, 10)
+    run_id, _ = keep(context, target=replace(make_trace().target, name="another name", adapter=adapter))
+    assert link_of(context, run_id)["target"] == "large"

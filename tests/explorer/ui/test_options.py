@@ -10,6 +10,7 @@ from explorer.errors import SettingError
 from explorer.service.served_runner import RunLimits
 from explorer.target_presets import TargetPreset, load_targets
 from explorer.ui.options import AppOptions, pick_drafters, pick_targets
+from tests.support.medusa2_files import write_medusa2
 from tests.support.page import LARGE, TINY
 
 KNOWN = {"tiny": TINY, "large": LARGE}
@@ -107,3 +108,16 @@ def test_drafters_that_cannot_be_are_refused(spec: str, says: str) -> None:
 def test_what_a_run_may_ask_for_is_the_operators() -> None:
     options = AppOptions((), max_new_tokens=5, max_prompt_tokens=7, max_run_seconds=2)
     assert options.limits == RunLimits(5, 7, 2)
+
+
+def test_a_drafter_that_adapts_its_target_says_so_in_the_list(tmp_path: Path) -> None:
+    source = write_medusa2(tmp_path)
+    targets, more = pick_drafters([f"medusa={source}"], BOTH)
+    choice = AppOptions(targets, more).drafter(targets[0], "medusa", None)
+    assert choice is not None
+    assert choice.name == "medusa2"
+    assert choice.label == "medusa2, adapts the target: first choice as the original's 87.5 %, mean KL 0.25"
+    (source / "config.json").write_text("{}")
+    assert choice.label == "medusa2, adapts the target"
+    (source / "target_adapter.safetensors").unlink()
+    assert choice.label == choice.name

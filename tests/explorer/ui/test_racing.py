@@ -14,8 +14,10 @@ from explorer.errors import DeviceError
 from explorer.runner_events import Event, RunRequest
 from explorer.ui import racing
 from explorer.ui.context import Context
+from explorer.ui.options import pick_drafters
 from explorer.ui.screen import KEEP, Screen
 from tests.support.fake_runner import FakeRunner
+from tests.support.medusa2_files import write_medusa2
 from tests.support.page import form_values, make_context
 from tests.support.traces import make_trace
 
@@ -153,3 +155,19 @@ def test_who_can_race_follows_the_target_and_the_method(context: Context) -> Non
     assert racing.offer_rivals(context, "large", "eagle2", [])["value"] == ["medusa"]
     assert racing.offer_rivals(context, "nonsense", "eagle2", []) == KEEP
     assert racing.offer_rivals(context, "tiny", "eagle2", None)["value"] == []
+
+
+def test_all_race_on_the_target_that_one_of_them_adapts(recordings: Path, tmp_path: Path) -> None:
+    """Runs of the original and of the adapted target would not compare."""
+    context, source = large(recordings), str(write_medusa2(tmp_path))
+    targets, more = pick_drafters([f"large:medusa={source}"], context.options.targets)
+    context = replace(context, options=replace(context.options, targets=targets, more_drafters=more))
+    race(context, ["eagle2"], target="large", method="medusa", drafter="medusa2")
+    race(context, ["eagle2"], target="large", method="medusa", drafter="a/b")
+    requests = context.runner.requests  # type: ignore[attr-defined]
+    assert [(each.method, each.adapter) for each in requests] == [
+        ("medusa", source),
+        ("eagle2", source),
+        ("medusa", None),
+        ("eagle2", None),
+    ]

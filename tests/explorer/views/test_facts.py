@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from explorer.adapter_words import AdapterRecord
 from explorer.trace import Baseline, Divergence, Trace
 from explorer.views.facts import Fact, facts
 from tests.support.traces import make_trace
@@ -73,3 +74,14 @@ def test_a_run_without_steps_has_dashes() -> None:
     )
     found = of(trace)
     assert [found[name].value for name in ("per_pass", "speedup", "speed")] == ["–", "–", "–"]
+
+
+def test_an_adapted_target_says_so_and_how_far_it_is() -> None:
+    trace = make_trace()
+    assert "adapted" not in of(trace) and of(trace)["equal"].note == "token for token"
+    adapter = AdapterRecord("medusa2", "SmolLM2", 1, 0.0123, 0.9715, 12_345)
+    found = of(replace(trace, target=replace(trace.target, adapter=adapter)))
+    assert (found["equal"].value, found["equal"].note) == ("✓ equal", "of the adapted target")
+    assert "lossless with respect to the adapted target" in found["equal"].help
+    assert (found["adapted"].value, found["adapted"].note) == ("97.2 %", "mean KL 0.012")
+    assert "SmolLM2" in found["adapted"].help
