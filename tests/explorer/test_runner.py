@@ -7,31 +7,16 @@ import pytest
 import torch
 
 from explorer import runner as module
-from explorer.checkpoints.target import load_target
-from explorer.checkpoints.target_adapter import adapt
 from explorer.config import Sampling
 from explorer.engine import Decoding
 from explorer.errors import CheckpointError, DeviceError, PromptError
 from explorer.metrics import compute_stats
 from explorer.runner import Runner
-from explorer.runner_events import (
-    BaselineProgress,
-    DeviceState,
-    Finished,
-    Notice,
-    RunRequest,
-    Started,
-    Status,
-    Stepped,
-    drain,
-)
-from explorer.target import Target
+from explorer.runner_events import BaselineProgress, DeviceState, Finished, RunRequest, Started, Status, Stepped, drain
 from explorer.text import decode
 from explorer.trace import Output, from_json, to_json
 from explorer.trace_check import check_trace
 from tests.support.goldens import FOLDER, golden, golden_target
-from tests.support.medusa2_files import write_medusa2
-from tests.support.tiny import greedy
 
 PAIRS = {
     "eagle2": ("base_a", "eagle_bias"),
@@ -298,29 +283,3 @@ def test_a_warm_up_changes_nothing(runner, monkeypatch):
     cold = finished(runner.run(request()))
     assert cold.output == warm.output
     assert [step.path for step in cold.steps] == [step.path for step in warm.steps]
-
-
-def test_a_drafter_that_adapts_its_target_is_compared_with_the_adapted_target(tmp_path):
-    """Greedy output is that of the adapted target, token for token; the original decodes as before in between."""
-    runner = Runner()
-    plain = finished(runner.run(request("medusa")))
-    wanted = request("medusa", drafter=str(write_medusa2(tmp_path)))
-    events = list(runner.run(wanted))
-    trace = finished(events)
-    said = next(event.text for event in events if isinstance(event, Notice) and "lossless" in event.text)
-    assert said.startswith("lossless with respect to the adapted target, not base_b itself")
-    assert "1,234 held-out tokens first choice as the original's 87.5 %, mean KL 0.25" in said
-    assert trace.target.name == "base_b adapted by medusa2"
-    assert trace.baseline.output_equal and trace.baseline.first_divergence is None
-    assert trace.output.token_ids != plain.output.token_ids
-    check_trace(trace)
-    assert from_json(to_json(trace)).target.adapter == trace.target.adapter
-    slow = greedy(adapted_by(wanted.drafter), trace.prompt.token_ids, len(trace.output.token_ids))
-    assert trace.output.token_ids == slow
-    again = finished(runner.run(request("medusa")))
-    assert again.output == plain.output and again.target.adapter is None
-
-
-def adapted_by(source):
-    loaded = adapt(load_target(str(FOLDER / "base_b")), source)
-    return Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)

@@ -28,6 +28,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.projections": 0,
     "explorer.cost_words": 0,
     "explorer.rules": 0,
+    "explorer.adapter_words": 0,
     "explorer.questions": 0,
     "explorer.measurement": 0,
     "explorer.shards": 0,

@@ -19,6 +19,7 @@ ACROSS_MODULES: dict[str, str] = {
     "tests/explorer/test_sampled_methods.py": "every method, sampled: the law of its output",
     "tests/explorer/test_backends.py": "whole runs on Triton kernels, in their interpreter",
     "tests/explorer/test_variants.py": "kinds of drafters that the goldens lack, from file to trace",
+    "tests/explorer/test_adapted_targets.py": "a drafter that adapts its target, from file to screen",
     "tests/explorer/test_architectures.py": "every method on trained targets of four architectures",
 }
 
