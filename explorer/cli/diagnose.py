@@ -31,6 +31,7 @@ from explorer.errors import PromptError, SettingError
 from explorer.questions import Question
 from explorer.runner_events import Finished, Notice, RunRequest
 from explorer.tables import Table
+from explorer.target_presets import find_target, load_targets
 from explorer.trace import Trace, read_trace, write_trace
 from explorer.trace_files import write_atomically
 
@@ -110,8 +111,10 @@ def _make(args: argparse.Namespace) -> Iterator[Subject]:
     """Run every question with every method; what was made is written at once, so that a stop costs one run."""
     questions = [Question("prompt", "all", args.prompt)] if args.prompt is not None else choose_questions(args)
     requests = _requests(args)
-    from explorer.runner import Runner  # torch
+    from explorer.loading import with_one_target  # torch
+    from explorer.runner import Runner
 
+    requests = with_one_target(requests, find_target(args.target, load_targets()))
     runner, number = Runner(), 0
     with prompt_bar() as bar:
         task = bar.add_task("decoding", total=len(questions) * len(requests))

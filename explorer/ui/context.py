@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
+from explorer.checkpoints.target_adapter import has_adapter
 from explorer.config import Sampling, resolve
 from explorer.errors import PromptError, SettingError
 from explorer.prediction import CostReport
 from explorer.runner_events import Event, RunRequest, Status
-from explorer.target_presets import TargetPreset
+from explorer.target_presets import TargetPreset, drafter_path
 from explorer.ui.controls import COMMON, SAMPLING, Field, MethodForm, Pace, fields, offered_methods, setting_text
 from explorer.ui.options import AppOptions
 from explorer.ui.store import TraceStore
@@ -182,6 +183,13 @@ def _setting_texts(values: Mapping[str, object]) -> dict[str, str]:
         if text is not None:
             texts[name] = text[:MAX_SETTING_CHARS]
     return texts
+
+
+def on_one_target(asked: Sequence[Choices]) -> list[Choices]:
+    """Runs that are compared, all on the target that one of their drafters adapts, if one does."""
+    adapters = [drafter_path(each.drafter) for each in asked if each.drafter is not None]
+    adapter = next((source for source in adapters if has_adapter(source)), None)
+    return [replace(each, adapter=adapter) for each in asked]
 
 
 def bind(handler: Callable[..., Any], context: Context) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ from explorer.diagnose import PLAIN, Diagnosis, Subject, diagnose
 from explorer.errors import ExplorerError, PromptError, SettingError, TraceError
 from explorer.insight import plural
 from explorer.ui import handlers
-from explorer.ui.context import Choices, Context
+from explorer.ui.context import Choices, Context, on_one_target
 from explorer.ui.controls import COMMON, offered_methods
 from explorer.ui.handlers import Live, play
 from explorer.ui.payloads import read_id, read_number
@@ -192,7 +192,8 @@ def read_asked(context: Context, prompts: Any, methods: Any, target: Any, count:
             f"this server diagnoses at most {limit} at once: take fewer prompts or methods."
         )
     form: dict[str, object] = dict.fromkeys(COMMON) | {"target": target, "max_new_tokens": count}
-    return [context.checked(form | {"prompt": line, "method": name}, {}, {}) for line in lines for name in names]
+    asked = [context.checked(form | {"prompt": line, "method": name}, {}, {}) for line in lines for name in names]
+    return on_one_target(asked)
 
 
 def open_row(context: Context, run: Any, step: Any) -> DiagnoseScreen:

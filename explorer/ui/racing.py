@@ -6,7 +6,6 @@ that cannot run is named with its reason, and the others go on.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -14,11 +13,9 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.checkpoints.target_adapter import has_adapter
 from explorer.errors import ExplorerError, TraceError
 from explorer.insight import listing
-from explorer.target_presets import drafter_path
-from explorer.ui.context import Choices, Context
+from explorer.ui.context import Choices, Context, on_one_target
 from explorer.ui.controls import COMMON, MethodForm, offered_methods
 from explorer.ui.handlers import Live, play
 from explorer.ui.picker import own_choice
@@ -65,7 +62,7 @@ def run_race(context: Context, rivals: Any, *values: Any) -> Iterator[Screen]:
             rivals.append(context.choices(_values_for(values, name)))
         except ExplorerError as error:
             failures.append(str(error))
-    for number, choices in enumerate(_on_one_target(rivals), start=1 + len(failures)):
+    for number, choices in enumerate(on_one_target(rivals), start=1 + len(failures)):
         live = Live(choices)
         with closing(play(context, live)) as screens:
             for screen in screens:
@@ -75,13 +72,6 @@ def run_race(context: Context, rivals: Any, *values: Any) -> Iterator[Screen]:
         else:
             ended.append(live)
     yield _ended(context, ended, failures)
-
-
-def _on_one_target(rivals: Sequence[Choices]) -> list[Choices]:
-    """The race's runs, all on the target that one of their drafters adapts, if one does: others do not compare."""
-    adapters = [drafter_path(each.drafter) for each in rivals if each.drafter is not None]
-    adapter = next((source for source in adapters if has_adapter(source)), None)
-    return [dataclasses.replace(each, adapter=adapter) for each in rivals]
 
 
 def _names(wanted: list[Any]) -> list[str]:

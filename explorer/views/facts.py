@@ -120,4 +120,4 @@ def _distance(trace: Trace) -> list[Fact]:
         f"training over {adapter.num_tokens:,} tokens."
     )
     note = f"mean KL {adapter.mean_kl:.2g}"
-    return [Fact("adapted", agreement_text(adapter), "as the original target", note, "plain", explanation)]
+    return [Fact("adapted", agreement_text(adapter), "as the original", note, "plain", explanation)]

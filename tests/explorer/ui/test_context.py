@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from explorer.config import Sampling
 from explorer.errors import PromptError, SettingError
 from explorer.methods.registry import METHODS
-from explorer.ui.context import MAX_SETTING_CHARS, Context
+from explorer.ui.context import MAX_SETTING_CHARS, Context, on_one_target
+from tests.support.medusa2_files import write_medusa2
 from tests.support.page import form_values
 
 
@@ -67,3 +71,11 @@ def test_mistakes_say_what_is_allowed(context: Context) -> None:
 def test_a_setting_of_any_length_stays_short(context: Context) -> None:
     choices = context.choices(form_values(context, **{"eagle2.depth": "9" * 10_000}))
     assert len(choices.settings["depth"]) == MAX_SETTING_CHARS
+
+
+def test_compared_runs_share_the_target_that_one_of_them_adapts(context: Context, tmp_path: Path) -> None:
+    asked = [context.choices(form_values(context, method=name)) for name in ("eagle2", "jacobi")]
+    assert on_one_target(asked) == asked
+    source = str(write_medusa2(tmp_path))
+    shared = on_one_target([*asked, replace(asked[0], drafter=source)])
+    assert [each.request().adapter for each in shared] == [source] * 3
