@@ -15,7 +15,7 @@ import torch
 from explorer.checkpoints.drafter_source import Eagle3Source
 from explorer.checkpoints.eagle3 import FEATURE_LAYERS, IS_DRAFTED, published_layers
 from explorer.checkpoints.eagle_files import TOKEN_MAP
-from explorer.checkpoints.written import CONFIG, WEIGHTS, Written, dtype_of, json_bytes, tensor_bytes
+from explorer.checkpoints.written import CONFIG, WEIGHTS, Written, dtype_of, json_bytes, llama_fields, tensor_bytes
 from explorer.errors import CheckpointError
 
 NUM_FEATURES = 3  # hidden states side by side, in both servers
@@ -65,20 +65,8 @@ def _write(drafter: Eagle3Source, fields: dict[str, Any], notes: list[str]) -> W
 
 def _config(drafter: Eagle3Source) -> dict[str, Any]:
     shape = drafter.config
-    config: dict[str, Any] = {
+    config = llama_fields(shape, drafter.base) | {
         "architectures": ["LlamaForCausalLMEagle3"],
-        "model_type": "llama",
-        "base_model_name_or_path": drafter.base,
-        "hidden_size": shape.hidden_size,
-        "intermediate_size": shape.intermediate_size,
-        "num_hidden_layers": 1,
-        "num_attention_heads": shape.num_attention_heads,
-        "num_key_value_heads": shape.num_key_value_heads,
-        "hidden_act": shape.hidden_act,
-        "rms_norm_eps": shape.rms_norm_eps,
-        "rope_theta": shape.rope_theta,
-        "max_position_embeddings": shape.max_position_embeddings,
-        "vocab_size": shape.vocab_size,
         "draft_vocab_size": shape.draft_vocab_size or shape.vocab_size,
         "attention_bias": False,
         "mlp_bias": False,

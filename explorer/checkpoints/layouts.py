@@ -23,7 +23,7 @@ from explorer.checkpoints.drafter_source import DrafterSource, EagleSource, Medu
 from explorer.checkpoints.speculators_eagle import MODEL_TYPE, to_speculators
 from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP, vllm_name
-from explorer.checkpoints.written import CONFIG, WEIGHTS, Written, dtype_of, json_bytes, tensor_bytes
+from explorer.checkpoints.written import CONFIG, WEIGHTS, Written, dtype_of, json_bytes, llama_fields, tensor_bytes
 from explorer.errors import CheckpointError
 
 SGLANG_MAP = "token_map.pt"
@@ -182,21 +182,8 @@ def _speculators_eagle(drafter: EagleSource) -> Written:
 
 def _llama_config(drafter: EagleSource) -> dict[str, Any]:
     """A Llama's config with the drafter's shape; nothing in it says ``bias``, which means other things elsewhere."""
-    shape = drafter.config
-    return {
+    return llama_fields(drafter.config, drafter.base) | {
         "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "base_model_name_or_path": drafter.base,
-        "hidden_size": shape.hidden_size,
-        "intermediate_size": shape.intermediate_size,
-        "num_hidden_layers": shape.num_layers,
-        "num_attention_heads": shape.num_attention_heads,
-        "num_key_value_heads": shape.num_key_value_heads,
-        "hidden_act": shape.hidden_act,
-        "rms_norm_eps": shape.rms_norm_eps,
-        "rope_theta": shape.rope_theta,
-        "max_position_embeddings": shape.max_position_embeddings,
-        "vocab_size": shape.vocab_size,
         "attention_bias": False,
         "mlp_bias": False,
         "tie_word_embeddings": False,

@@ -10,6 +10,8 @@ from typing import Any
 from safetensors.torch import save
 from torch import Tensor
 
+from explorer.models.eagle_layer import DrafterShape
+
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 
@@ -24,6 +26,24 @@ class Written:
 def json_bytes(value: Mapping[str, Any]) -> bytes:
     """A config file; ValueError for numbers that JSON does not have."""
     return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
+
+
+def llama_fields(shape: DrafterShape, base: str) -> dict[str, Any]:
+    """What config.json says of a drafter's decoder layers, as of a Llama; base: the target's name."""
+    return {
+        "model_type": "llama",
+        "base_model_name_or_path": base,
+        "hidden_size": shape.hidden_size,
+        "intermediate_size": shape.intermediate_size,
+        "num_hidden_layers": shape.num_layers,
+        "num_attention_heads": shape.num_attention_heads,
+        "num_key_value_heads": shape.num_key_value_heads,
+        "hidden_act": shape.hidden_act,
+        "rms_norm_eps": shape.rms_norm_eps,
+        "rope_theta": shape.rope_theta,
+        "max_position_embeddings": shape.max_position_embeddings,
+        "vocab_size": shape.vocab_size,
+    }
 
 
 def tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:

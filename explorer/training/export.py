@@ -12,8 +12,9 @@ from explorer.checkpoints.files import read_config
 from explorer.checkpoints.target_adapter import ADAPTER, ADAPTER_FILE
 from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP
+from explorer.checkpoints.written import llama_fields
 from explorer.models.eagle3_layer import Eagle3Drafter
-from explorer.models.eagle_layer import DrafterShape, EagleDrafter
+from explorer.models.eagle_layer import EagleDrafter
 from explorer.models.low_rank import TargetAdapter
 from explorer.models.medusa_heads import MedusaHeads
 from explorer.training.draft_model import FirstLayers
@@ -78,9 +79,11 @@ def save_medusa2(
 
 def save_eagle(network: EagleDrafter, folder: Path, target_name: str) -> None:
     """EAGLE-1/2's layout with EAGLE-3's `d2t`; the embedding and LM head stay with the target."""
+    shape = network.config
     write_tensors(folder / "model.safetensors", network.state_dict())
-    config = {"architectures": ["LlamaForCausalLM"]} | _shape_fields(network.config, target_name)
-    config |= {"bias": network.config.fc_bias, "qkv_bias": network.config.qkv_bias, "torch_dtype": "float16"}
+    config = {"architectures": ["LlamaForCausalLM"]} | llama_fields(shape, target_name)
+    config |= {"draft_vocab_size": shape.draft_vocab_size, "bias": shape.fc_bias, "qkv_bias": shape.qkv_bias}
+    config |= {"torch_dtype": "float16"}
     write_json(folder / "config.json", config)
 
 
@@ -91,30 +94,11 @@ def save_eagle3(network: Eagle3Drafter, folder: Path, target_name: str) -> None:
     if shape.draft_vocab_size is not None:
         tensors[IS_DRAFTED] = torch.zeros(shape.vocab_size, dtype=torch.bool).index_fill(0, drafted, True)
     write_tensors(folder / "model.safetensors", tensors)
-    config = {"architectures": ["LlamaForCausalLMEagle3"]} | _shape_fields(shape, target_name)
+    config = {"architectures": ["LlamaForCausalLMEagle3"]} | llama_fields(shape, target_name)
     config |= {"draft_vocab_size": len(drafted), FEATURE_LAYERS: list(shape.feature_layers), "torch_dtype": "float16"}
     optional = {"head_dim": shape.head_dim, "target_hidden_size": shape.target_hidden_size}
     config |= {name: value for name, value in optional.items() if value is not None}
     write_json(folder / "config.json", config)
-
-
-def _shape_fields(shape: DrafterShape, target_name: str) -> dict[str, Any]:
-    """What config.json says of a drafter's decoder layer, as of a Llama."""
-    return {
-        "model_type": "llama",
-        "base_model_name_or_path": target_name,
-        "hidden_size": shape.hidden_size,
-        "intermediate_size": shape.intermediate_size,
-        "num_hidden_layers": shape.num_layers,
-        "num_attention_heads": shape.num_attention_heads,
-        "num_key_value_heads": shape.num_key_value_heads,
-        "hidden_act": shape.hidden_act,
-        "rms_norm_eps": shape.rms_norm_eps,
-        "rope_theta": shape.rope_theta,
-        "max_position_embeddings": shape.max_position_embeddings,
-        "vocab_size": shape.vocab_size,
-        "draft_vocab_size": shape.draft_vocab_size,
-    }
 
 
 def save_draft_model(network: FirstLayers, folder: Path, target_name: str) -> None:

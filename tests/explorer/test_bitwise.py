@@ -12,17 +12,9 @@ from explorer.loading import ModelStore, check_placement
 from explorer.runner_events import RunRequest, drain
 from explorer.target import Target
 from explorer.tree import DraftTree
-from tests.support.tiny import VOCAB, tiny_model
+from tests.support.tiny import VOCAB, tiny_bitwise_target, tiny_model
 
 DTYPES = (torch.float32, torch.bfloat16)
-
-
-def exact_target(dtype: torch.dtype, **changes: object) -> Target:
-    """The target, or a skip where this machine's products are refused for it."""
-    try:
-        return BitwiseTarget(tiny_model(**changes).to(dtype), None, "tiny", frozenset(), "naive")
-    except DeviceError as error:
-        pytest.skip(str(error))
 
 
 def plain_rows(target: Target, tree: DraftTree) -> list[Tensor]:
@@ -48,7 +40,7 @@ def some_tree(num_rows: int) -> DraftTree:
 @pytest.mark.parametrize("num_rows", [1, 2, 7, 60])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_row_has_the_bits_of_plain_decoding(dtype: torch.dtype, num_rows: int) -> None:
-    target, tree = exact_target(dtype), some_tree(num_rows)
+    target, tree = tiny_bitwise_target(dtype), some_tree(num_rows)
     target.prefill([3, 1, 4, 1, 5])
     logits = target.forward(tree).logits
     for row, plain in enumerate(plain_rows(target, tree)):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from explorer.bitwise import BitwiseTarget
+from explorer.errors import DeviceError
 from explorer.methods.base import Draft, Method
 from explorer.models.attention import register_tree_attention
 from explorer.models.eagle3_layer import Eagle3Config, Eagle3Drafter
@@ -53,6 +56,14 @@ def tiny_target(
 ) -> Target:
     """A Target around ``tiny_model``; there is no tokenizer, prompts are ids."""
     return Target(tiny_model(seed, backend=backend, **changes), None, "tiny", stop_ids, backend)
+
+
+def tiny_bitwise_target(dtype: torch.dtype, **changes: Any) -> BitwiseTarget:
+    """``tiny_model`` with bitwise numerics, or a skip where this machine's products are refused for it."""
+    try:
+        return BitwiseTarget(tiny_model(**changes).to(dtype), None, "tiny", frozenset(), "naive")
+    except DeviceError as error:
+        pytest.skip(str(error))
 
 
 def greedy(target: Target, prompt: list[int], num_tokens: int) -> list[int]:

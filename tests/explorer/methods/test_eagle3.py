@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 
-from explorer.bitwise import BitwiseTarget
 from explorer.checkpoints.eagle3 import load_eagle3
 from explorer.engine import DecodeOptions, Decoding
 from explorer.methods.autoregressive import Autoregressive
@@ -22,7 +21,7 @@ from explorer.target import Target
 from tests.support.eagle3_files import LAYERS, eagle3_tensors, write_eagle3
 from tests.support.eagle_twin import Twin3
 from tests.support.goldens import golden, golden_target, replay
-from tests.support.tiny import ARCHITECTURES, tiny_drafter, tiny_model, tiny_target
+from tests.support.tiny import ARCHITECTURES, tiny_bitwise_target, tiny_drafter, tiny_target
 
 PROMPT = [5, 6, 7, 8]
 
@@ -88,8 +87,7 @@ def test_only_its_own_runs_watch_the_target() -> None:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_rows_that_are_doubled_to_be_exact_are_read_once(architecture: str) -> None:
-    model = tiny_model(architecture=architecture)
-    target = BitwiseTarget(model, None, "tiny", frozenset(), "naive")
+    target = tiny_bitwise_target(torch.float32, architecture=architecture)
     method = Eagle3(target, tiny_drafter("eagle3", target), Eagle3Settings(total_tokens=8, depth=1, top_k=3))
     assert decode(target, method) == decode(target, Autoregressive(target, None, NoSettings()))
 

@@ -7,7 +7,7 @@ import pytest
 from explorer.lab_records import EXPERIMENTS
 from explorer.theory import expected_tokens
 from explorer.views.lab_charts import lab_figure
-from tests.support.lab import make_record, make_trial
+from tests.support.lab import PASSES, make_record, make_trial
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -28,6 +28,8 @@ def test_the_formula_stands_beside_the_points() -> None:
     assert dotted[0].y == tuple(expected_tokens(trial.alpha, trial.depth) for trial in record.trials[:2])
 
 
-def test_a_record_with_little_in_it_is_drawn_too() -> None:
-    for experiment in EXPERIMENTS:
-        lab_figure(make_record(experiment, [make_trial(1.5)], passes=[], changed=[], trained_length=None))
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_a_record_with_one_trial_draws_it(experiment: str) -> None:
+    only = make_trial(1.5, "total_tokens")
+    record = make_record(experiment, [only], passes=PASSES[:1], changed=[], trained_length=None)
+    assert 1.5 in [value for trace in lab_figure(record).data for value in trace.y]
