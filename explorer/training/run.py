@@ -88,7 +88,7 @@ def train_medusa2(plan: Plan, target: LoadedTarget, options: Medusa2Options) -> 
     accuracy = found.accuracy.tolist()
     write_json(folder / "head_accuracy.json", [[round(value, 5) for value in row] for row in accuracy])
     figures: dict[str, Any] = {
-        "mean KL of the adapted target from the original": f"{found.mean_kl:.4f} nats",
+        "mean KL of the adapted target from the original": f"{found.mean_kl:.2g} nats",
         "first choice as the original's": f"{100 * found.agreement:.1f} %",
         "held-out tokens": f"{found.num_tokens:,}",
     } | _head_figures(accuracy, grow_tree(accuracy, TREE_SIZE))

@@ -143,14 +143,14 @@ def decode_all(target: Target, folder: Path, held_out: FeatureSet) -> float:
 
 
 def test_joint_training_raises_acceptance_and_keeps_near_the_original(tmp_path: Path) -> None:
-    """Measured with seed 0: heads alone 1.5, joint 1.9 tokens a pass, at a KL of 0.04."""
+    """Measured: 1.51 tokens a pass before, 2.07 after, at a KL of 0.06; heads trained on alone as long have 1.88."""
     original = load_target(SOURCE)
     options = GenerateOptions(8_000, seed=0, shard_conversations=64, max_length=128, max_instruction=32)
     generate(original, tmp_path / "text", options)
     loop = LoopOptions(epochs=4, batch_tokens=512, warmup_steps=10, learning_rate=3e-3, evaluate_every=10_000)
     plan = Plan(tmp_path, tmp_path / "out", draft_vocab_size=256, loop=loop)
     heads = train_medusa(plan, original, MedusaOptions(num_heads=3), None)
-    joint = Medusa2Options(num_heads=3, rank=8, head_weight=0.5)
+    joint = Medusa2Options(num_heads=3, rank=8, head_weight=1.0)
     folder = train_medusa2(replace(plan, loop=replace(loop, epochs=8)), original, joint)
     held_out = read_features(tmp_path / "features/held-out")
     taus = []
@@ -158,6 +158,6 @@ def test_joint_training_raises_acceptance_and_keeps_near_the_original(tmp_path: 
         target = Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
         taus.append(decode_all(target, drafter, held_out))
     assert taus[1] > taus[0] + 0.2
-    assert taus[1] > 1.7
+    assert taus[1] > 1.75
     assert loaded.adapter is not None
     assert 0 < loaded.adapter.mean_kl < 0.1 and loaded.adapter.agreement > 0.9
