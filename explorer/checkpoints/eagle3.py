@@ -60,7 +60,7 @@ def load_eagle3(source: str, target: TargetFacts) -> LoadedDrafter:
     """
     folder = locate(source, "EAGLE-3 drafter", ("*.safetensors", "*.bin"))
     tensors, raw = read_tensors(weight_files(folder)), read_config(folder)
-    report = Report(f"EAGLE-3 drafter {name_of(source)!r}")
+    report = Report(f"EAGLE-3 drafter {name_of(source)!r}", target.name)
     _refuse_other_kinds(raw, tensors, report)
     raw, tensors = from_speculators(raw, tensors, report)
     is_drafted, embedding = tensors.pop(IS_DRAFTED, None), tensors.pop(EMBEDDING, None)

@@ -5,6 +5,7 @@ Sources as in explorer.checkpoints.layouts.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,18 @@ from explorer.checkpoints.layouts import SGLANG_MAP
 from explorer.checkpoints.medusa import FILES
 from explorer.checkpoints.speculators_eagle import NORM_BEFORE_RESIDUAL, type_of
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP, is_vllm
+from explorer.config import DEFAULT_TARGET
 from explorer.errors import CheckpointError
 
 VLLM, SGLANG = "vllm", "sglang"
 _SGLANG_CLASS, _EAGLE3_CLASS = "LlamaForCausalLMEagle", "LlamaForCausalLMEagle3"
 
 
-def check_layout(server: str, folder: Path, source: str, drafter: DrafterSource) -> None:
-    """Raise CheckpointError with all that keeps the server from loading it, and the command that mends it."""
+def check_layout(server: str, folder: Path, source: str, drafter: DrafterSource, target: str = DEFAULT_TARGET) -> None:
+    """Raise CheckpointError with all that keeps the server from loading it, and the command that mends it.
+
+    source, target: how the user named the drafter and its target.
+    """
     if server == SGLANG and isinstance(drafter, MedusaSource):
         raise CheckpointError("SGLang has no Medusa: choose --server vllm")
     paths = weight_files(folder, extra=FILES)
@@ -37,7 +42,8 @@ def check_layout(server: str, folder: Path, source: str, drafter: DrafterSource)
     if server == SGLANG and isinstance(drafter, EagleSource) and (path := token_map(folder)):
         problems += _token_map(path, drafter.config.vocab_size)
     if problems:
-        mend = f"`python -m explorer convert {source} --to {server} --out DIR` writes one that it does"
+        words = [source, "--to", server, *([] if target == DEFAULT_TARGET else ["--target", target]), "--out", "DIR"]
+        mend = f"`python -m explorer convert {shlex.join(words)}` writes one that it does"
         raise CheckpointError(f"{server} does not load {source} as it is: {'; '.join(problems)}; {mend}")
 
 

@@ -169,7 +169,7 @@ def test_layers_counted_otherwise_are_refused(tmp_path: Path) -> None:
 
 def test_another_target_is_one_error_that_names_both_sizes(tmp_path: Path) -> None:
     message = refused(write_eagle3(tmp_path / "other"), Facts(hidden_size=96, vocab_size=400, num_layers=8))
-    assert "EAGLE-3 drafter 'other' does not fit" in message
+    assert "EAGLE-3 drafter 'other' does not fit the target 'facts': " in message
     assert "hidden size 64, but the target has 96" in message
     assert "vocabulary 320, but the target has 400" in message
 
