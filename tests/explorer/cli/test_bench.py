@@ -97,7 +97,7 @@ def test_every_method_may_bring_its_own_drafter(questions: Path, tmp_path: Path)
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     names = {method: (row.get("drafter") or {}).get("name") for method, row in report["methods"].items()}
     assert names == {"autoregressive": None, "medusa": "medusa_a", "eagle2": "eagle_bias", "jacobi": None}
-    assert report["drafter"] == f"{FOLDER / 'eagle_bias'}, medusa={FOLDER / 'medusa_a'}"
+    assert report["bench"]["drafter"] == f"{FOLDER / 'eagle_bias'}, medusa={FOLDER / 'medusa_a'}"
 
 
 def test_the_offline_page_and_the_memory_of_the_drafter_are_reported(questions: Path, tmp_path: Path) -> None:
