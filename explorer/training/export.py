@@ -8,6 +8,7 @@ import torch
 
 from explorer.checkpoints.draft_model import SHARED
 from explorer.checkpoints.eagle3 import FEATURE_LAYERS, IS_DRAFTED
+from explorer.checkpoints.smollm2 import LABEL
 from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP
 from explorer.checkpoints.written import llama_fields
@@ -82,11 +83,13 @@ def save_draft_model(network: FirstLayers, folder: Path, target_name: str) -> No
 
 
 def write_card(folder: Path, facts: CardFacts) -> None:
-    """README.md of a drafter folder, in the form of a model card."""
+    """README.md of a drafter folder, in the form of a model card; it names a licence where that is ours to give."""
+    is_ours = facts.target == LABEL
+    front, licence = ("license: apache-2.0\n", " Licence: Apache-2.0.") if is_ours else ("", "")
     parts = [
-        f"---\nlicense: apache-2.0\nbase_model: {facts.target}\n---\n\n# {facts.title}\n",
+        f"---\n{front}base_model: {facts.target}\n---\n\n# {facts.title}\n",
         f"Trained for Draft Tree Explorer on the frozen target {facts.target}; it drafts, the target decides, so the\n"
-        "output stays the target's whatever this drafter guesses. Licence: Apache-2.0.\n",
+        f"output stays the target's whatever this drafter guesses.{licence}\n",
         f"## Text\n\n{facts.text}\n",
         f"## Recipe\n\n`{facts.command}`\n\n{_table(facts.recipe)}",
         f"## Measured on held-out text\n\n{_table(facts.figures)}",

@@ -21,8 +21,6 @@ from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.errors import SettingError
 from explorer.methods.eagle2 import Eagle2
 from explorer.methods.eagle3 import Eagle3
-from explorer.models.eagle3_layer import Eagle3Config
-from explorer.models.eagle_layer import EagleConfig
 from explorer.models.layer_inputs import decoder_layers
 from explorer.prediction import PROFILE_FILE, Profile, profile_text
 from explorer.target import Target
@@ -38,6 +36,7 @@ from explorer.training.gather import gather, read_gathered
 from explorer.training.loop import LoopOptions, Progress, Recipe, train
 from explorer.training.medusa import MedusaOptions, MedusaRecipe
 from explorer.training.storage import replace_file, write_json
+from explorer.training.target_parts import eagle3_config, eagle_config, lent_weights
 from explorer.training.trees import expected_length, grow_tree, merge_trees
 
 GROWN_TREE = "smollm2-63"  # listed best first, so that its beginnings are the grown trees of every smaller budget
@@ -134,7 +133,7 @@ def _check_manifest(folder: Path, corpus: Corpus, target_name: str) -> None:
 def train_medusa(plan: Plan, target: LoadedTarget, options: MedusaOptions, trees_file: Path | None) -> Path:
     """Train the heads, measure them, write the folder; with `trees_file` also put the grown trees there."""
     data = prepare(plan, target)
-    lm_head = target.model.get_output_embeddings().weight.detach().float()
+    _, lm_head = lent_weights(target)
     recipe = MedusaRecipe(lm_head, data.draft_tokens, data.held_out, options)
     state = _fit(plan, recipe, data, "medusa")
     accuracy = recipe.rank_accuracy().tolist()
@@ -155,8 +154,7 @@ def train_medusa(plan: Plan, target: LoadedTarget, options: MedusaOptions, trees
 
 def fit_eagle(plan: Plan, target: LoadedTarget, data: Prepared, options: EagleOptions) -> tuple[EagleRecipe, Progress]:
     """Train the EAGLE layer in `work/eagle`."""
-    lm_head = target.model.get_output_embeddings().weight.detach().float()
-    embedding = target.model.get_input_embeddings().weight.detach().float()
+    embedding, lm_head = lent_weights(target)
     torch.manual_seed(plan.loop.seed)  # for the initial weights; everything later has generators of its own
     config = eagle_config(target, len(data.draft_tokens))
     recipe = EagleRecipe(config, data.draft_tokens, embedding, lm_head, data.held_out, options)
@@ -182,8 +180,7 @@ def train_eagle3(plan: Plan, target: LoadedTarget, options: Eagle3Options) -> Pa
     if not layers:
         raise SettingError(f"{target.name} has too few layers for EAGLE-3's own three: name some with --feature-layers")
     data = prepare(plan, target, layers)
-    lm_head = target.model.get_output_embeddings().weight.detach().float()
-    embedding = target.model.get_input_embeddings().weight.detach().float()
+    embedding, lm_head = lent_weights(target)
     torch.manual_seed(plan.loop.seed)  # for the initial weights; everything later has generators of its own
     config = eagle3_config(target, len(data.draft_tokens), layers)
     recipe = Eagle3Recipe(config, data.draft_tokens, embedding, lm_head, data.held_out, options)
@@ -202,7 +199,7 @@ def train_eagle3(plan: Plan, target: LoadedTarget, options: Eagle3Options) -> Pa
 def train_draft_model(plan: Plan, target: LoadedTarget, options: DraftModelOptions) -> Path:
     """Train the target's first layers into a draft model, measure it, write the folder."""
     data = prepare(plan, target)
-    lm_head = target.model.get_output_embeddings().weight.detach().float()
+    _, lm_head = lent_weights(target)
     recipe = DraftModelRecipe(target.model.get_decoder(), lm_head, data.draft_tokens, data.held_out, options)
     state = _fit(plan, recipe, data, "draft_model")
     alpha = recipe.agreement()
@@ -246,26 +243,6 @@ def profile_drafters(plan: Plan, target: Target) -> Path:
 
 def _write_profile(folder: Path, profile: Profile) -> None:
     replace_file(folder / PROFILE_FILE, profile_text(profile).encode())
-
-
-def eagle_config(target: LoadedTarget, draft_vocab_size: int) -> EagleConfig:
-    """One layer of the target's own shape."""
-    return EagleConfig(**_layer_shape(target), fc_bias=False, draft_vocab_size=draft_vocab_size)
-
-
-def eagle3_config(target: LoadedTarget, draft_vocab_size: int, layers: tuple[int, ...]) -> Eagle3Config:
-    """One layer of the target's own shape but for its wider attention."""
-    shape = _layer_shape(target)
-    reduced = draft_vocab_size if draft_vocab_size < shape["vocab_size"] else None
-    head_dim = getattr(target.model.config, "head_dim", None)
-    return Eagle3Config(**shape, head_dim=head_dim, draft_vocab_size=reduced, feature_layers=layers)
-
-
-def _layer_shape(target: LoadedTarget) -> dict[str, Any]:
-    shape = target.model.config
-    same = ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "vocab_size")
-    fields = {name: getattr(shape, name) for name in (*same, "rms_norm_eps", "max_position_embeddings")}
-    return fields | {"rope_theta": shape.rope_parameters["rope_theta"]}
 
 
 def _fit(plan: Plan, recipe: Recipe, data: Prepared, name: str) -> Progress:
