@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from explorer.adapter_words import AdapterRecord
 from explorer.bitwise import BitwiseTarget
@@ -17,7 +18,7 @@ from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import load_target
 from explorer.checkpoints.target_adapter import adapt, find_adapter
 from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, NUMERICS
-from explorer.drafter_check import Reading, find_doubt, read_text
+from explorer.drafter_check import Reading, find_doubt, read_answer, read_text
 from explorer.errors import DeviceError, SettingError
 from explorer.kernel_words import KernelCost
 from explorer.methods.base import Method
@@ -62,7 +63,7 @@ class LoadedModels:
     device_cost: DeviceCost | None = None  # measured when a setting is left to it
     kernel_cost: KernelCost | None = None  # measured when somebody asks
     draft_costs: dict[tuple[str, str], DraftCost] = field(default_factory=dict)
-    readings: dict[tuple[int, ...], Reading] = field(default_factory=dict)  # by the layers whose inputs they hold
+    readings: dict[tuple[str, tuple[int, ...]], Reading] = field(default_factory=dict)  # by text and layers
 
     def drafter(self, method: str, source: str) -> LoadedDrafter:
         """The drafter at ``source``, loaded and compared with the target at its first use.
@@ -72,15 +73,17 @@ class LoadedModels:
         key = (LOADERS[method], source)
         if key not in self.drafters:
             loaded = LOADERS[method](source, self.target)
-            self.drafters[key] = loaded._replace(doubt=find_doubt(loaded.module, self.target, self._reading(loaded)))
+            read = partial(self._reading, layers=loaded.feature_layers)
+            doubt = find_doubt(loaded.module, self.target, read(read_text), partial(read, read_answer))
+            self.drafters[key] = loaded._replace(doubt=doubt)
         return self.drafters[key]
 
-    def _reading(self, loaded: LoadedDrafter) -> Reading:
-        """The target's own reading of the text that drafters are compared over, with what this one reads of it."""
-        layers = loaded.feature_layers
-        if layers not in self.readings:
-            self.readings[layers] = read_text(self.target, layers)
-        return self.readings[layers]
+    def _reading(self, read: Callable[..., Reading], layers: tuple[int, ...]) -> Reading:
+        """The target's own reading of a text that drafters are compared over, with what enters these layers."""
+        key = (read.__name__, layers)
+        if key not in self.readings:
+            self.readings[key] = read(self.target, layers)
+        return self.readings[key]
 
 
 class ModelStore:

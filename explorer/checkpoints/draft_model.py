@@ -45,7 +45,7 @@ def load_draft_model(source: str, target: DraftedTarget) -> LoadedDraftModel:
 
     folder, what = locate(source, "draft model"), f"draft model {name_of(source)!r}"
     shares_embedding = read_config(folder).get(SHARED, False)
-    report = Report(what)
+    report = Report(what, target.name)
     if not isinstance(shares_embedding, bool):
         report.add(f"config.json: {SHARED} must be true or false, found {shares_embedding!r}")
         report.raise_if_any()

@@ -107,11 +107,12 @@ def read_drafter(source: str, ends: TargetEnds) -> DrafterSource:
         module = load_medusa(source, ends).module
         tensors, token_map = read_medusa(source)
         return MedusaSource(tensors, token_map, module.num_heads, module.num_layers, module.own_lm, base, ends)
-    names = read_tensors(weight_files(folder))
-    if find_eagle3(names):
-        return _read_eagle3(source, names, base, ends)
+    _, tensors = from_speculators(
+        read_config(folder), read_tensors(weight_files(folder)), Report(f"drafter {source!r}")
+    )
+    if find_eagle3(tensors):
+        return _read_eagle3(source, tensors, base, ends)
     config = load_eagle(source, ends).module.config
-    _, tensors = from_speculators(read_config(folder), names, Report(f"drafter {source!r}"))
     wanted = {name: t for name, t in tensors.items() if name.startswith(("fc.", "layers.")) and "inv_freq" not in name}
     return EagleSource(wanted, tensors.get(EMBEDDING), tensors.get(TOKEN_MAP), base, ends, config)
 

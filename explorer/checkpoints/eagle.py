@@ -56,7 +56,7 @@ def load_eagle(source: str, target: TargetFacts) -> LoadedDrafter:
     """
     folder = locate(source, "EAGLE drafter", ("*.safetensors", "*.bin"))
     tensors = {name: t for name, t in read_tensors(weight_files(folder)).items() if not DERIVED.fullmatch(name)}
-    report = Report(f"EAGLE drafter {name_of(source)!r}")
+    report = Report(f"EAGLE drafter {name_of(source)!r}", target.name)
     if eagle3 := find_eagle3(tensors):
         report.add(
             f"it is an EAGLE-3 drafter (it has {eagle3}): choose the method eagle3, or the target's EAGLE drafter, "

@@ -1,7 +1,8 @@
 """EAGLE-3 drafters in their published layout: one layer with its own norm and LM head, over a part of the vocabulary.
 
 Source: `eagle/model/cnets.py` and `eagle/model/ea_model.py` of SafeAILab/EAGLE. Other layers than the published three
-are named in config.json as vLLM reads them: the decoder layers whose inputs are the features.
+are named in config.json as vLLM reads them: the decoder layers whose inputs are the features. The same network under
+speculators' names: see speculators_eagle.
 """
 
 from __future__ import annotations
@@ -37,6 +38,13 @@ from explorer.checkpoints.files import (
     shapes_of,
     weight_files,
 )
+from explorer.checkpoints.speculators_eagle import (
+    EAGLE3_NORMS,
+    EAGLE3_TYPE,
+    NORM_BEFORE_RESIDUAL,
+    from_speculators,
+    type_of,
+)
 from explorer.models.eagle3_layer import Eagle3Config, Eagle3Drafter
 
 FEATURE_LAYERS = "eagle_aux_hidden_state_layer_ids"
@@ -52,8 +60,9 @@ def load_eagle3(source: str, target: TargetFacts) -> LoadedDrafter:
     """
     folder = locate(source, "EAGLE-3 drafter", ("*.safetensors", "*.bin"))
     tensors, raw = read_tensors(weight_files(folder)), read_config(folder)
-    report = Report(f"EAGLE-3 drafter {name_of(source)!r}")
-    _refuse_other_layouts(raw, tensors, report)
+    report = Report(f"EAGLE-3 drafter {name_of(source)!r}", target.name)
+    _refuse_other_kinds(raw, tensors, report)
+    raw, tensors = from_speculators(raw, tensors, report)
     is_drafted, embedding = tensors.pop(IS_DRAFTED, None), tensors.pop(EMBEDDING, None)
     tensors = {name: tensor for name, tensor in tensors.items() if not DERIVED.fullmatch(name)}
     config = _to_config(raw, tensors, target, report)
@@ -75,13 +84,13 @@ def published_layers(num_layers: int) -> tuple[int, int, int] | None:
     return (low, middle, high) if low < middle < high else None
 
 
-def _refuse_other_layouts(raw: Mapping[str, Any], tensors: Mapping[str, Tensor], report: Report) -> None:
-    """Raise where this is another kind of drafter, or another project's layout of this one."""
-    others = sorted(name for name in tensors if name.startswith("layers."))
+def _refuse_other_kinds(raw: Mapping[str, Any], tensors: Mapping[str, Tensor], report: Report) -> None:
+    """Raise where this is another kind of drafter."""
+    others = sorted(name for name in tensors if name.startswith(("layers.", "transformer.")))
     if others and find_eagle3(tensors) is None:
         report.add(f"it is an EAGLE-1 or EAGLE-2 drafter (it has {others[0]}): choose the method eagle1 or eagle2")
-    if "speculators_model_type" in raw:
-        report.add("it is in the layout of speculators: give the drafter in the layout of its authors (midlayer. ...)")
+    elif type_of(raw) not in (None, EAGLE3_TYPE):
+        report.add(f"it is a drafter of another kind (speculators calls it {type_of(raw)})")
     report.raise_if_any()
 
 
@@ -95,11 +104,17 @@ def _to_config(
     numbers.setdefault("num_key_value_heads", count_kv_heads(numbers, tensors.get(_KEYS)))
     for name in ("bias", "qkv_bias"):  # of EAGLE-1: fc never has one here, and the tensors tell the others
         numbers.pop(name)
+    for name in EAGLE3_NORMS:
+        if raw.get(name):
+            report.add(f"config.json: {name} is on, and the network here has no such norm")
+    if not isinstance(norms_residual := raw.get(NORM_BEFORE_RESIDUAL, False), bool):
+        report.add(f"config.json: {NORM_BEFORE_RESIDUAL} must be true or false, found {norms_residual!r}")
     return Eagle3Config(
         **numbers | {"hidden_act": numbers["hidden_act"] or "silu"},
         qkv_bias=_BIAS in tensors,
         draft_vocab_size=None if num_drafted == numbers["vocab_size"] else num_drafted,
         feature_layers=_feature_layers(raw, target.num_layers, report),
+        norm_before_residual=norms_residual is True,
     )
 
 

@@ -194,10 +194,11 @@ def _is_plain(tensor: Tensor) -> bool:
 
 
 class Report:
-    """Everything that is wrong with one checkpoint, raised together."""
+    """Everything that is wrong with one checkpoint, raised together. target: the name of the one it has to fit."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, target: str | None = None) -> None:
         self._what = what
+        self._fits = "does not fit" if target is None else f"does not fit the target {target!r}"
         self._problems: list[str] = []
 
     @property
@@ -229,7 +230,7 @@ class Report:
     def raise_if_any(self) -> None:
         """Raise one CheckpointError that lists all of it."""
         if self._problems:
-            text = f"{self._what} does not fit: {'; '.join(self._problems)}"
+            text = f"{self._what} {self._fits}: {'; '.join(self._problems)}"
             raise CheckpointError(text if len(text) <= MAX_REPORT_CHARS else f"{text[:MAX_REPORT_CHARS]} ...")
 
 

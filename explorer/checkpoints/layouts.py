@@ -20,7 +20,7 @@ import torch
 
 from explorer.checkpoints import eagle3_layouts
 from explorer.checkpoints.drafter_source import DrafterSource, EagleSource, MedusaSource
-from explorer.checkpoints.speculators_eagle import MODEL_TYPE, to_speculators
+from explorer.checkpoints.speculators_eagle import MODEL_TYPE, header, to_speculators
 from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP, vllm_name
 from explorer.checkpoints.written import CONFIG, WEIGHTS, Written, dtype_of, json_bytes, llama_fields, tensor_bytes
@@ -28,7 +28,6 @@ from explorer.errors import CheckpointError
 
 SGLANG_MAP = "token_map.pt"
 SPECULATIVE_TOKENS = 5  # what speculators' own converter writes
-SPECULATORS_VERSION = "0.1.0"  # the schema wants one; its readers only keep it
 
 
 def write_layout(layout: str, drafter: DrafterSource) -> Written:
@@ -162,14 +161,7 @@ def _speculators_eagle(drafter: EagleSource) -> Written:
         layer.pop(name)
     config = {
         "architectures": ["EagleSpeculator", "LlamaDecoderLayer"],
-        "speculators_model_type": MODEL_TYPE,
-        "speculators_version": SPECULATORS_VERSION,
-        "speculators_config": {
-            "algorithm": "eagle",
-            "proposal_methods": [{"proposal_type": "greedy", "speculative_tokens": SPECULATIVE_TOKENS}],
-            "default_proposal_method": "greedy",
-            "verifier": {"name_or_path": drafter.base, "architectures": list(drafter.ends.architectures)},
-        },
+        **header(MODEL_TYPE, SPECULATIVE_TOKENS, drafter.base, drafter.ends.architectures),
         "transformer_layer_architecture": "LlamaDecoderLayer",
         "transformer_layer_config": layer,
         "layernorms": False,
@@ -226,5 +218,8 @@ LAYOUTS = {
         "what vLLM loads", {"medusa": _vllm_medusa, "eagle": _vllm_eagle, "eagle3": eagle3_layouts.for_vllm}
     ),
     "sglang": Layout("what SGLang loads", {"eagle": _sglang_eagle, "eagle3": eagle3_layouts.for_sglang}),
-    "speculators": Layout("what the package speculators loads", {"eagle": _speculators_eagle}),
+    "speculators": Layout(
+        "what the package speculators loads",
+        {"eagle": _speculators_eagle, "eagle3": eagle3_layouts.for_speculators},
+    ),
 }

@@ -40,7 +40,7 @@ def load_medusa(source: str, target: TargetFacts) -> LoadedDrafter:
     """Read the heads strictly; ``module`` is a MedusaHeads. Raises one CheckpointError that lists all that is wrong."""
     folder = locate_heads(source)
     found = _read_heads(folder)
-    report = Report(f"Medusa heads {name_of(source)!r}")
+    report = Report(f"Medusa heads {name_of(source)!r}", target.name)
     require_floats(report, {name: tensor for name, tensor in found.items() if name != TOKEN_MAP})
     in_file: Callable[[str], str] = vllm_name if is_vllm(found) else str
     tensors, token_map = _published(found)

@@ -5,6 +5,7 @@ Sources as in explorer.checkpoints.layouts.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,24 @@ from torch import Tensor
 from explorer.checkpoints.drafter import check_token_ids
 from explorer.checkpoints.drafter_source import DrafterSource, EagleSource, MedusaSource
 from explorer.checkpoints.eagle3 import FEATURE_LAYERS
-from explorer.checkpoints.eagle3_layouts import SGLANG_LAYERS
+from explorer.checkpoints.eagle3_layouts import NUM_FEATURES, SGLANG_LAYERS
 from explorer.checkpoints.files import Report, parsing, read_config, read_tensors, weight_files
 from explorer.checkpoints.layouts import SGLANG_MAP
 from explorer.checkpoints.medusa import FILES
-from explorer.checkpoints.speculators_eagle import is_speculators
+from explorer.checkpoints.speculators_eagle import NORM_BEFORE_RESIDUAL, type_of
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP, is_vllm
+from explorer.config import DEFAULT_TARGET
 from explorer.errors import CheckpointError
 
 VLLM, SGLANG = "vllm", "sglang"
 _SGLANG_CLASS, _EAGLE3_CLASS = "LlamaForCausalLMEagle", "LlamaForCausalLMEagle3"
 
 
-def check_layout(server: str, folder: Path, source: str, drafter: DrafterSource) -> None:
-    """Raise CheckpointError with all that keeps the server from loading it, and the command that mends it."""
+def check_layout(server: str, folder: Path, source: str, drafter: DrafterSource, target: str = DEFAULT_TARGET) -> None:
+    """Raise CheckpointError with all that keeps the server from loading it, and the command that mends it.
+
+    source, target: how the user named the drafter and its target.
+    """
     if server == SGLANG and isinstance(drafter, MedusaSource):
         raise CheckpointError("SGLang has no Medusa: choose --server vllm")
     paths = weight_files(folder, extra=FILES)
@@ -37,7 +42,8 @@ def check_layout(server: str, folder: Path, source: str, drafter: DrafterSource)
     if server == SGLANG and isinstance(drafter, EagleSource) and (path := token_map(folder)):
         problems += _token_map(path, drafter.config.vocab_size)
     if problems:
-        mend = f"`python -m explorer convert {source} --to {server} --out DIR` writes one that it does"
+        words = [source, "--to", server, *([] if target == DEFAULT_TARGET else ["--target", target]), "--out", "DIR"]
+        mend = f"`python -m explorer convert {shlex.join(words)}` writes one that it does"
         raise CheckpointError(f"{server} does not load {source} as it is: {'; '.join(problems)}; {mend}")
 
 
@@ -72,7 +78,7 @@ def _vllm_medusa(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str
 
 
 def _vllm_eagle(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
-    if is_speculators(config):
+    if type_of(config):
         return ["it is in speculators' layout, of which vLLM loads EAGLE-3 only"]
     problems = _common(config, tensors)
     if "fc.bias" in tensors:
@@ -81,7 +87,7 @@ def _vllm_eagle(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]
 
 
 def _sglang_eagle(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
-    if is_speculators(config):
+    if type_of(config):
         return ["it is in speculators' layout"]
     problems = _common(config, tensors)
     if config.get("architectures") != [_SGLANG_CLASS]:
@@ -91,24 +97,49 @@ def _sglang_eagle(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[st
     return problems
 
 
+def _vllm_eagle3(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
+    if type_of(config) is None:
+        return _eagle3(config, tensors)
+    problems = _features(config) + _biases(tensors)
+    told = config.get("speculators_config")
+    methods = told.get("proposal_methods") if isinstance(told, dict) else None
+    first = methods[0] if isinstance(methods, list) and methods else None
+    if not isinstance(first, dict) or first.get("speculative_tokens") is None:
+        problems.append("config.json: speculators_config has no proposal_methods with speculative_tokens")
+    if not isinstance(told, dict) or not isinstance(told.get("verifier"), dict):
+        problems.append("config.json: speculators_config has no verifier")
+    return problems
+
+
 def _sglang_eagle3(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
+    if type_of(config):
+        return ["it is in speculators' layout"]
     nested = config.get(SGLANG_LAYERS)
     is_named = isinstance(nested, dict) and FEATURE_LAYERS in nested
     problems = _eagle3(config, tensors)
     if FEATURE_LAYERS in config and not is_named:
         problems.append(f"config.json: the layers that it reads stand outside {SGLANG_LAYERS}, where they are not read")
+    if config.get(NORM_BEFORE_RESIDUAL):
+        problems.append(f"config.json: {NORM_BEFORE_RESIDUAL} is true, which is not read there")
     return problems
 
 
 def _eagle3(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
-    problems = []
+    problems = _features(config) + _biases(tensors)
     if config.get("architectures") != [_EAGLE3_CLASS]:
         problems.append(f"config.json: architectures is not [{_EAGLE3_CLASS}]")
     if "draft_vocab_size" not in config:
         problems.append("config.json: draft_vocab_size is missing")
-    if any(name.endswith(".bias") for name in tensors):
-        problems.append("it has biases, which have no place there")
     return problems
+
+
+def _features(config: dict[str, Any]) -> list[str]:
+    count = len(config.get(FEATURE_LAYERS) or range(NUM_FEATURES))
+    return [] if count == NUM_FEATURES else [f"it reads {count} layers, and {NUM_FEATURES} are read there"]
+
+
+def _biases(tensors: dict[str, Tensor]) -> list[str]:
+    return ["it has biases, which have no place there"] if any(name.endswith(".bias") for name in tensors) else []
 
 
 def _common(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
@@ -121,7 +152,7 @@ def _common(config: dict[str, Any], tensors: dict[str, Tensor]) -> list[str]:
 _CHECKS = {
     (VLLM, "medusa"): _vllm_medusa,
     (VLLM, "eagle"): _vllm_eagle,
-    (VLLM, "eagle3"): _eagle3,
+    (VLLM, "eagle3"): _vllm_eagle3,
     (SGLANG, "eagle"): _sglang_eagle,
     (SGLANG, "eagle3"): _sglang_eagle3,
 }

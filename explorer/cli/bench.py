@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from explorer.bench_markdown import to_markdown
-from explorer.bench_report import AUTOREGRESSIVE, GENERATE_ASSISTED, PEERS, build_report
+from explorer.bench_report import GENERATE_ASSISTED, PEERS, build_report
 from explorer.cli import bench_compare
-from explorer.cli.lanes import method_of, read_lanes, resting_lanes, samplings_of, settings_of
-from explorer.cli.run_options import add_placement_arguments, add_run_arguments, placement
+from explorer.cli.lanes import drafters_of, method_of, read_lanes, resting_lanes, samplings_of, settings_of
+from explorer.cli.run_options import add_length_arguments, add_placement_arguments, add_target_argument, placement
 from explorer.cli.trace import add_sampling_arguments, to_sampling
 from explorer.config import METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import SettingError
@@ -32,6 +32,7 @@ from explorer.trace import SamplingRecord
 from explorer.trace_files import write_atomically
 
 HELP = "measure methods over many prompts, interleaved in one run; resumable, in shards if wanted"
+DRAFTERS_HELP = "for every method that needs one, or for one method (repeatable); default: the target preset's own"
 BUSY = 1.0  # load beyond our own threads from which other work disturbs the clock
 
 
@@ -46,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--methods", default="autoregressive,medusa,eagle2", metavar="A,B,C", help=lanes_help)
     parser.add_argument("--peers", action="store_true", help="transformers' own decoding of the same weights as well")
     add_question_arguments(parser)
-    add_run_arguments(parser)
+    add_target_argument(parser)
+    parser.add_argument("--drafter", action="append", default=[], metavar="[METHOD=]DIR_OR_ID", help=DRAFTERS_HELP)
+    add_length_arguments(parser)
     add_sampling_arguments(parser)
     add_placement_arguments(parser)
     parser.add_argument("--adaptive", action="store_true", help="methods that can rest do so while drafts cost time")
@@ -109,7 +112,11 @@ def run(args: argparse.Namespace) -> int:
     samplings = samplings_of([lane for lane in lanes if lane not in PEERS], to_sampling(args))
     resting = resting_lanes(list(samplings)) if args.adaptive else []
     assigned = {lane: settings_of(lane, parse_assignments(args.set), lanes) for lane in samplings}
-    requests = {lane: _request(args, lane, samplings[lane], assigned[lane], lane in resting) for lane in samplings}
+    drafters = drafters_of(list(samplings), args.drafter)
+    requests = {
+        lane: _request(args, lane, sampling, assigned[lane], drafters.get(lane), lane in resting)
+        for lane, sampling in samplings.items()
+    }
     questions = choose_questions(args)
     _check(requests)
     head = _head(args, lanes, [question.id for question in questions]) | _sampling_head(samplings)
@@ -202,7 +209,12 @@ def _peers(args: argparse.Namespace) -> list[str]:
 
 
 def _request(
-    args: argparse.Namespace, lane: str, sampling: Sampling, settings: dict[str, str], is_adaptive: bool
+    args: argparse.Namespace,
+    lane: str,
+    sampling: Sampling,
+    settings: dict[str, str],
+    drafter: str | None,
+    is_adaptive: bool,
 ) -> RunRequest:
     return RunRequest(
         method=method_of(lane),
@@ -211,7 +223,7 @@ def _request(
         sampling=sampling,
         settings=dict(settings),
         target=args.target,
-        drafter=args.drafter if lane != AUTOREGRESSIVE else None,
+        drafter=drafter,
         baseline=False,
         is_adaptive=is_adaptive,
         **placement(args),
@@ -222,7 +234,7 @@ def _head(args: argparse.Namespace, lanes: list[str], question_ids: list[str]) -
     """What must be the same for results to be comparable."""
     return {
         "target": args.target,
-        "drafter": args.drafter or "the preset's own",
+        "drafter": ", ".join(args.drafter) or "the preset's own",
         "methods": lanes,
         "questions": args.questions.name,
         "question_ids": question_ids,

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     ends = read_target_ends(target)
     drafter = read_drafter(source, ends)
     folder = locate(source, "drafter")
-    check_layout(args.server, folder, args.drafter, drafter)
+    check_layout(args.server, folder, args.drafter, drafter, args.target)
     is_local = Path(target).expanduser().is_dir() or target == DEFAULT_TARGET
     served = str(find_folder(target)[0].resolve()) if is_local else target
     named = str(folder.resolve()) if Path(source).expanduser().is_dir() else source

@@ -69,6 +69,33 @@ def settings_of(lane: str, assigned: Mapping[str, str], lanes: Sequence[str] = (
     return general | chosen
 
 
+def drafters_of(lanes: Sequence[str], specs: Sequence[str]) -> dict[str, str]:
+    """``--drafter [METHOD=]DIR_OR_ID`` as lane -> source: METHOD's own goes first, the other is for all that need one.
+
+    SettingError for a method that has no lane or needs no drafter, and for two sources of one.
+    """
+    from explorer.methods.registry import METHODS
+
+    drafting = [lane for lane in lanes if METHODS[method_of(lane)].needs_drafter]
+    named: dict[str, str] = {}
+    for spec in specs:
+        method, sign, source = spec.partition("=")
+        if not sign or method not in METHODS:  # a directory's name may hold the sign
+            method, source = "", spec
+        if method and method not in map(method_of, drafting):
+            allowed = ", ".join(dict.fromkeys(map(method_of, drafting))) or "none of these methods"
+            raise SettingError(f"--drafter {spec}: {method} takes no drafter here; allowed: {allowed}")
+        if method in named:
+            raise SettingError(
+                f"--drafter: two are given for {method or 'all methods'}; METHOD=DIR_OR_ID tells them apart"
+            )
+        named[method] = source
+    if named and not drafting:
+        raise SettingError(f"--drafter: none of {', '.join(lanes)} uses one: leave it out")
+    found = {lane: named.get(method_of(lane), named.get("")) for lane in drafting}
+    return {lane: source for lane, source in found.items() if source is not None}
+
+
 def samplings_of(lanes: Sequence[str], sampling: Sampling) -> dict[str, Sampling]:
     """Lane -> its sampling: an acceptance rule is for the methods that have it, the others keep their own."""
     from explorer.methods.registry import METHODS

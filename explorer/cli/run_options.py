@@ -12,9 +12,14 @@ SETTING_OF_EACH = "for all methods that have it; METHOD.NAME=VALUE"
 SETTING_OF_ONE = "a setting of the method, or preset=NAME"
 
 
+def add_target_argument(parser: argparse.ArgumentParser) -> None:
+    """The target."""
+    parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID", help="preset, directory or hub id")
+
+
 def add_model_arguments(parser: argparse.ArgumentParser, drafter_help: str = DRAFTER_OF_EACH) -> None:
     """The target and its drafter."""
-    parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID", help="preset, directory or hub id")
+    add_target_argument(parser)
     parser.add_argument("--drafter", metavar="DIR_OR_ID", help=drafter_help)
 
 
@@ -26,6 +31,13 @@ def add_run_arguments(
 ) -> None:
     """The target and its drafter, how far a run goes, and settings of the methods."""
     add_model_arguments(parser, drafter_help)
+    add_length_arguments(parser, setting_help, num_tokens)
+
+
+def add_length_arguments(
+    parser: argparse.ArgumentParser, setting_help: str = SETTING_OF_EACH, num_tokens: int = 128
+) -> None:
+    """How far a run goes, and settings of the methods."""
     parser.add_argument("--max-new-tokens", type=int, default=num_tokens, metavar="N", help=f"default {num_tokens}")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=setting_help)
 

@@ -186,6 +186,8 @@ def _shown(args: argparse.Namespace) -> list[str]:
     shown = ["--work", "WORK"]
     for name in ("target", "dtype", "epochs", "seed", "learning_rate", "max_tokens", "draft_vocab", "feature_layers"):
         value = getattr(args, name)
+        if name == "target" and Path(value).expanduser().is_dir():
+            value = Path(value).resolve().name
         shown += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     if args.start_from is not None:
         shown += ["--start-from", args.start_from.name]

@@ -23,11 +23,13 @@ class Eagle3Config(DrafterShape):
     """Shape of an EAGLE-3 drafter.
 
     feature_layers: the decoder layers of the target whose inputs are its features. target_hidden_size None: the
-    target's hidden states are as wide as the drafter's.
+    target's hidden states are as wide as the drafter's. norm_before_residual: attention is added to the normed hidden
+    state and not to the bare one, as vLLM and speculators know it; the published layer adds to the bare one.
     """
 
     feature_layers: tuple[int, ...] = ()
     target_hidden_size: int | None = None
+    norm_before_residual: bool = False
 
     @property
     def feature_size(self) -> int:
@@ -36,11 +38,15 @@ class Eagle3Config(DrafterShape):
 
 
 class Midlayer(nn.Module):
-    """The decoder layer: attention reads normed embedding and normed hidden state, the residual the bare one."""
+    """The decoder layer: attention reads normed embedding and normed hidden state, the residual the bare one.
 
-    def __init__(self, llama: LlamaConfig, has_biases: bool) -> None:
+    With ``norm_before_residual`` the residual is the normed one too.
+    """
+
+    def __init__(self, llama: LlamaConfig, has_biases: bool, norm_before_residual: bool = False) -> None:
         super().__init__()
         size = llama.hidden_size
+        self.norm_before_residual = norm_before_residual
         self.self_attn = LlamaAttention(llama, layer_idx=0)
         for name in ("q_proj", "k_proj", "v_proj"):
             setattr(self.self_attn, name, nn.Linear(2 * size, getattr(self.self_attn, name).out_features, bias=False))
@@ -60,9 +66,10 @@ class Midlayer(nn.Module):
         cache: DraftCache | None,
     ) -> Tensor:
         """[B, T, H] from embeddings and hidden states [B, T, H] each."""
-        inputs = torch.cat([self.input_layernorm(embedded), self.hidden_norm(hidden)], dim=-1)
+        normed = self.hidden_norm(hidden)
+        inputs = torch.cat([self.input_layernorm(embedded), normed], dim=-1)
         attended, _ = self.self_attn(inputs, position_embeddings=rotation, attention_mask=mask, **{CACHE: cache})
-        hidden = hidden + attended
+        hidden = (normed if self.norm_before_residual else hidden) + attended
         output: Tensor = hidden + self.mlp(self.post_attention_layernorm(hidden))
         return output
 
@@ -78,7 +85,7 @@ class Eagle3Drafter(FeatureDrafter):
     def __init__(self, config: Eagle3Config) -> None:
         super().__init__(config)
         self.fc = nn.Linear(config.feature_size, config.hidden_size, bias=False)
-        self.midlayer = Midlayer(config.to_llama(), config.qkv_bias)
+        self.midlayer = Midlayer(config.to_llama(), config.qkv_bias, config.norm_before_residual)
         self.norm = LlamaRMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.lm_head = nn.Linear(config.hidden_size, self.num_draft_tokens, bias=False)
         self.flat: FlatMidlayer | None = None  # what runs in place of the layer once it is fused and packed

@@ -117,6 +117,7 @@ class FlatMidlayer:
         """Check ``can_run`` before."""
         self._norms = _Norm.of(layer.input_layernorm), _Norm.of(layer.hidden_norm)
         self._layer = _Layer.of(layer)
+        self._is_residual_normed: bool = layer.norm_before_residual
 
     @staticmethod
     def can_run(layer: Any) -> bool:
@@ -135,8 +136,9 @@ class FlatMidlayer:
         shared = _Pass(hidden.shape[0], hidden.shape[1], _Turn(*rotation), mask, write, IN_ORDER)
         # A beam repeats one hidden state without copying it; the kernels want it written out.
         sides = [side.reshape(-1, side.shape[-1]).contiguous() for side in (embedded, hidden)]
-        inputs = torch.cat([norm(side) for norm, side in zip(self._norms, sides, strict=True)], dim=-1)
-        return self._layer.run(0, sides[1], inputs, shared).view(hidden.shape)
+        normed = [norm(side) for norm, side in zip(self._norms, sides, strict=True)]
+        residual = (normed if self._is_residual_normed else sides)[1]
+        return self._layer.run(0, residual, torch.cat(normed, dim=-1), shared).view(hidden.shape)
 
 
 class _Turn:

@@ -18,8 +18,9 @@ FIELDS = ("tokens", "lens", "start", "temp")
 class Corpus:
     """Conversations laid end to end.
 
-    tokens: uint16 [T], special tokens included. lens: int32 [S], tokens of each. start: int32 [S], index of the first
-    answer token within its own conversation. temp: float32 [S], temperature the answer was sampled at, 0 = greedy.
+    tokens: uint16 [T] (uint32 where an id is larger), special tokens included. lens: int32 [S], tokens of each. start:
+    int32 [S], index of the first answer token within its own conversation. temp: float32 [S], temperature the answer
+    was sampled at, 0 = greedy.
     """
 
     tokens: np.ndarray

@@ -56,7 +56,7 @@ class FirstLayers(nn.Module):
         self.model.load_state_dict(_first_weights(decoder, self.model, config.intermediate_size))
         self.model.set_attn_implementation("sdpa")
         self.model.float()
-        embedding = decoder.get_input_embeddings().weight.detach().float()
+        embedding = decoder.get_input_embeddings().weight.detach().float().cpu()
         self.register_buffer("embedding", embedding, persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:

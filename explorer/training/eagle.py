@@ -45,11 +45,15 @@ class EagleRecipe:
         held_out: FeatureSet,
         options: EagleOptions,
     ) -> None:
-        """draft_tokens: int64 [draft_vocab] target ids the drafter may propose, the most frequent first."""
+        """draft_tokens: int64 [draft_vocab] target ids the drafter may propose, the most frequent first.
+
+        All of them where ``config`` has no draft vocabulary.
+        """
         self.options = options
         self.network = EagleDrafter(config)
         ascending = draft_tokens.sort().values
-        self.network.d2t.copy_(ascending - torch.arange(len(ascending)))
+        if config.draft_vocab_size is not None:
+            self.network.d2t.copy_(ascending - torch.arange(len(ascending)))
         self.network.bind(embedding, lm_head)
         self._to_draft = torch.full((config.vocab_size,), -1)
         self._to_draft[ascending] = torch.arange(len(ascending))

@@ -9,6 +9,7 @@ import torch
 from explorer.checkpoints.draft_model import SHARED
 from explorer.checkpoints.eagle3 import FEATURE_LAYERS, IS_DRAFTED
 from explorer.checkpoints.files import read_config
+from explorer.checkpoints.smollm2 import LABEL
 from explorer.checkpoints.target_adapter import ADAPTER, ADAPTER_FILE
 from explorer.checkpoints.token_map import TOKEN_MAP_FILE
 from explorer.checkpoints.vllm_medusa import TOKEN_MAP
@@ -110,10 +111,12 @@ def save_draft_model(network: FirstLayers, folder: Path, target_name: str) -> No
 
 
 def write_card(folder: Path, facts: CardFacts) -> None:
-    """README.md of a drafter folder, in the form of a model card."""
+    """README.md of a drafter folder, in the form of a model card; it names a licence where that is ours to give."""
+    is_ours = facts.target == LABEL
+    front, licence = ("license: apache-2.0\n", " Licence: Apache-2.0.") if is_ours else ("", "")
     parts = [
-        f"---\nlicense: apache-2.0\nbase_model: {facts.target}\n---\n\n# {facts.title}\n",
-        f"Trained for Draft Tree Explorer {facts.claim.format(target=facts.target)} Licence: Apache-2.0.\n",
+        f"---\n{front}base_model: {facts.target}\n---\n\n# {facts.title}\n",
+        f"Trained for Draft Tree Explorer {facts.claim.format(target=facts.target)}{licence}\n",
         f"## Text\n\n{facts.text}\n",
         f"## Recipe\n\n`{facts.command}`\n\n{_table(facts.recipe)}",
         f"## Measured on held-out text\n\n{_table(facts.figures)}",

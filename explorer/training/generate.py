@@ -168,8 +168,9 @@ def _choose(logits: Tensor, temperatures: list[float], top_k: int, generator: to
 
 def _to_arrays(conversations: list[Conversation]) -> dict[str, np.ndarray]:
     flat = [token for conversation in conversations for token in conversation.tokens]
+    tokens = np.array(flat, dtype=np.uint32)
     return {
-        "tokens": np.array(flat, dtype=np.uint16),
+        "tokens": tokens.astype(np.uint16) if tokens.max(initial=0) <= np.iinfo(np.uint16).max else tokens,
         "lens": np.array([len(conversation.tokens) for conversation in conversations], dtype=np.int32),
         "start": np.array([conversation.start for conversation in conversations], dtype=np.int32),
         "temp": np.array([conversation.temperature for conversation in conversations], dtype=np.float32),

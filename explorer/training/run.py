@@ -16,8 +16,6 @@ from explorer.checkpoints.target_adapter import target_norm
 from explorer.errors import SettingError
 from explorer.methods.eagle2 import Eagle2
 from explorer.methods.eagle3 import Eagle3
-from explorer.models.eagle3_layer import Eagle3Config
-from explorer.models.eagle_layer import EagleConfig
 from explorer.prediction import PROFILE_FILE, Profile, profile_text
 from explorer.target import Target
 from explorer.training.acceptance import profile_eagle, profile_medusa
@@ -39,6 +37,7 @@ from explorer.training.medusa import MedusaOptions, MedusaRecipe
 from explorer.training.medusa2 import ADAPTER_NAMES, Medusa2Options, Medusa2Recipe
 from explorer.training.plan import Plan, Prepared, card_facts, feature_layers, fit, layers_folder, load_weights, prepare
 from explorer.training.storage import replace_file, write_json
+from explorer.training.target_parts import eagle3_config, eagle_config, lent_weights
 from explorer.training.trees import expected_length, grow_tree, merge_trees
 
 GROWN_TREE = "smollm2-63"  # listed best first, so that its beginnings are the grown trees of every smaller budget
@@ -50,7 +49,7 @@ CARD_GAMMA = 5  # chain length that a draft model's card counts with
 def train_medusa(plan: Plan, target: LoadedTarget, options: MedusaOptions, trees_file: Path | None) -> Path:
     """Train the heads, measure them, write the folder; with `trees_file` also put the grown trees there."""
     data = prepare(plan, target)
-    lm_head = target.model.get_output_embeddings().weight.detach().float()
+    _, lm_head = lent_weights(target)
     recipe = MedusaRecipe(lm_head, data.draft_tokens, data.held_out, options)
     state = fit(plan, recipe, data, "medusa")
     accuracy = recipe.rank_accuracy().tolist()
@@ -74,8 +73,9 @@ def train_medusa2(plan: Plan, target: LoadedTarget, options: Medusa2Options) -> 
     heads = plan.start_from or plan.out / "medusa"
     if not heads.is_dir():
         raise SettingError(f"{heads} is not there: run `train medusa` first, or name finished heads with --start-from")
-    data, decoder = prepare(plan, target), target.model.get_decoder()
-    lm_head = target.model.get_output_embeddings().weight.detach().float()
+    data = prepare(plan, target)
+    _, lm_head = lent_weights(target)
+    decoder = target.model.get_decoder().cpu()  # it is trained through, where recipes run
     torch.manual_seed(plan.loop.seed)  # for the adapter's initial weights
     recipe = Medusa2Recipe(decoder, lm_head, data.draft_tokens, data.held_out, options)
     load_weights(recipe.network.heads, heads)
@@ -108,8 +108,7 @@ def _head_figures(accuracy: list[list[float]], tree: list[list[int]]) -> dict[st
 
 def fit_eagle(plan: Plan, target: LoadedTarget, data: Prepared, options: EagleOptions) -> tuple[EagleRecipe, Progress]:
     """Train the EAGLE layer in `work/eagle`."""
-    lm_head = target.model.get_output_embeddings().weight.detach().float()
-    embedding = target.model.get_input_embeddings().weight.detach().float()
+    embedding, lm_head = lent_weights(target)
     torch.manual_seed(plan.loop.seed)  # for the initial weights; everything later has generators of its own
     config = eagle_config(target, len(data.draft_tokens))
     recipe = EagleRecipe(config, data.draft_tokens, embedding, lm_head, data.held_out, options)
@@ -135,8 +134,7 @@ def train_eagle3(plan: Plan, target: LoadedTarget, options: Eagle3Options) -> Pa
     if not layers:
         raise SettingError(f"{target.name} has too few layers for EAGLE-3's own three: name some with --feature-layers")
     data = prepare(plan, target, layers)
-    lm_head = target.model.get_output_embeddings().weight.detach().float()
-    embedding = target.model.get_input_embeddings().weight.detach().float()
+    embedding, lm_head = lent_weights(target)
     torch.manual_seed(plan.loop.seed)  # for the initial weights; everything later has generators of its own
     config = eagle3_config(target, len(data.draft_tokens), layers)
     recipe = Eagle3Recipe(config, data.draft_tokens, embedding, lm_head, data.held_out, options)
@@ -155,7 +153,7 @@ def train_eagle3(plan: Plan, target: LoadedTarget, options: Eagle3Options) -> Pa
 def train_draft_model(plan: Plan, target: LoadedTarget, options: DraftModelOptions) -> Path:
     """Train the target's first layers into a draft model, measure it, write the folder."""
     data = prepare(plan, target)
-    lm_head = target.model.get_output_embeddings().weight.detach().float()
+    _, lm_head = lent_weights(target)
     recipe = DraftModelRecipe(target.model.get_decoder(), lm_head, data.draft_tokens, data.held_out, options)
     state = fit(plan, recipe, data, "draft_model")
     alpha = recipe.agreement()
@@ -199,23 +197,3 @@ def profile_drafters(plan: Plan, target: Target) -> Path:
 
 def _write_profile(folder: Path, profile: Profile) -> None:
     replace_file(folder / PROFILE_FILE, profile_text(profile).encode())
-
-
-def eagle_config(target: LoadedTarget, draft_vocab_size: int) -> EagleConfig:
-    """One layer of the target's own shape."""
-    return EagleConfig(**_layer_shape(target), fc_bias=False, draft_vocab_size=draft_vocab_size)
-
-
-def eagle3_config(target: LoadedTarget, draft_vocab_size: int, layers: tuple[int, ...]) -> Eagle3Config:
-    """One layer of the target's own shape but for its wider attention."""
-    shape = _layer_shape(target)
-    reduced = draft_vocab_size if draft_vocab_size < shape["vocab_size"] else None
-    head_dim = getattr(target.model.config, "head_dim", None)
-    return Eagle3Config(**shape, head_dim=head_dim, draft_vocab_size=reduced, feature_layers=layers)
-
-
-def _layer_shape(target: LoadedTarget) -> dict[str, Any]:
-    shape = target.model.config
-    same = ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "vocab_size")
-    fields = {name: getattr(shape, name) for name in (*same, "rms_norm_eps", "max_position_embeddings")}
-    return fields | {"rope_theta": shape.rope_parameters["rope_theta"]}

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.default_target, pytest.mark.slow]
 
 PRESET = find_target("smollm2", load_targets())
 OFFERED = [name for name, method in METHODS.items() if not method.needs_drafter or name in PRESET.drafters]
-NUM_TOKENS = 32
+NUM_TOKENS = 20
 TINY_GAP = 5e-4  # logits; below it two float32 routes through the same weights may choose differently
 PROMPTS = [item["text"] for item in json.loads(repo_path("assets", "presets", "prompts.json").read_text("utf-8"))] + [
     "Name five animals that live in the sea.",

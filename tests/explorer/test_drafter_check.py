@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,8 +12,18 @@ from torch import Tensor
 
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.medusa import load_medusa
-from explorer.drafter_check import Agreement, Reading, find_doubt, measure_agreement, read_text
+from explorer.drafter_check import (
+    ANSWER_TOKENS,
+    QUESTION,
+    Agreement,
+    Reading,
+    find_doubt,
+    measure_agreement,
+    read_answer,
+    read_text,
+)
 from explorer.target import Target
+from explorer.text import render_prompt
 from tests.support.goldens import FOLDER, golden_target
 from tests.support.tiny import greedy
 
@@ -38,7 +50,7 @@ def load(name: str, target: Target) -> Any:
 )
 def test_the_golden_drafters_and_their_targets(base: str, name: str, belongs: bool) -> None:
     target = golden_target(base)
-    doubt = find_doubt(load(name, target), target, read_text(target))
+    doubt = find_doubt(load(name, target), target, read_text(target), partial(read_answer, target))
     assert (doubt is None) == belongs
     if doubt is not None:
         assert "does not seem to belong to this target" in doubt
@@ -53,7 +65,7 @@ def test_random_weights_are_doubted(name: str, seed: int) -> None:
     torch.manual_seed(seed)
     for parameter in drafter.parameters():
         parameter.data = torch.randn_like(parameter) * parameter.std()
-    assert find_doubt(drafter, target, read_text(target)) is not None
+    assert find_doubt(drafter, target, read_text(target), partial(read_answer, target)) is not None
 
 
 def test_the_reading_is_the_targets_own() -> None:
@@ -96,9 +108,39 @@ def test_always_the_commonest_token_is_luck() -> None:
 def test_a_perfect_drafter_and_a_text_too_short_to_tell() -> None:
     target = golden_target("base_a")
     wanted = list(range(20))
-    assert find_doubt(Parrot(torch.tensor(wanted)), target, reading(wanted)) is None
-    assert find_doubt(Parrot(torch.tensor([9, 9, 9])), target, reading([1, 2, 3])) is None
-    assert find_doubt(Parrot(torch.full((20,), 99)), target, reading(wanted)) is not None
+    other = partial(reading, list(range(200, 220)))
+    assert find_doubt(Parrot(torch.tensor(wanted)), target, reading(wanted), other) is None
+    assert find_doubt(Parrot(torch.tensor([9, 9, 9])), target, reading([1, 2, 3]), other) is None
+    assert find_doubt(Parrot(torch.full((20,), 99)), target, reading(wanted), other) is not None
+
+
+def test_a_drafter_that_knows_the_targets_answers_alone_is_not_doubted() -> None:
+    target, wanted = golden_target("base_a"), list(range(20))
+    text, parrot = reading(list(range(100, 120))), Parrot(torch.tensor(wanted))
+    assert find_doubt(parrot, target, text, partial(reading, wanted)) is None
+    doubt = find_doubt(Parrot(torch.full((20,), 99)), target, text, partial(reading, wanted))
+    assert doubt is not None and "0 times in 20" in doubt
+    doubt = find_doubt(Parrot(torch.tensor(wanted)), target, text, lambda: replace(reading(wanted), start=17))
+    assert doubt is not None, "three tokens of an answer tell nothing"
+
+
+def test_a_template_for_other_messages_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = golden_target("base_a")
+    monkeypatch.setattr(target.tokenizer, "chat_template", "{{ raise_exception('no') }}")
+    asked = render_prompt(target.tokenizer, QUESTION, use_chat_template=False).token_ids
+    assert read_answer(target).token_ids[: len(asked)].tolist() == asked
+
+
+def test_the_answer_is_what_the_target_writes() -> None:
+    """What is compared are its choices from the first token of the answer on, and nothing of it stays."""
+    target = golden_target("base_a")
+    found = read_answer(target)
+    asked = render_prompt(target.tokenizer, QUESTION).token_ids
+    ids = found.token_ids.tolist()
+    assert ids[: len(asked)] == asked and target.length == 0
+    assert 0 < len(ids) - len(asked) <= ANSWER_TOKENS
+    assert ids[len(asked) :] == greedy(target, asked, len(ids) - len(asked))
+    assert found.wanted[found.start : -1].tolist() == ids[len(asked) :]
 
 
 @pytest.mark.parametrize(

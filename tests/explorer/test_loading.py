@@ -61,9 +61,10 @@ def test_a_drafter_is_compared_over_the_layers_that_it_reads(tmp_path):
     three = str(write_eagle3(tmp_path, layers=[0, 1, 2]))
     loaded = [models.drafter("eagle3", three), models.drafter("eagle2", str(FOLDER / "eagle_bias"))]
     assert "does not seem to belong" in loaded[0].doubt and loaded[1].doubt is None, "the first one is made of noise"
-    assert {layers: reading.features.shape[1] for layers, reading in models.readings.items()} == {
-        (0, 1, 2): 192,
-        (): 64,
+    assert {key: reading.features.shape[1] for key, reading in models.readings.items()} == {
+        ("read_text", (0, 1, 2)): 192,
+        ("read_answer", (0, 1, 2)): 192,  # only the doubted one is asked twice
+        ("read_text", ()): 64,
     }
 
 

@@ -19,6 +19,7 @@ GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
 class Facts:
     """What a drafter has to fit, without a model: the shape of the golden targets unless said otherwise."""
 
+    name: str = "facts"
     hidden_size: int = 64
     vocab_size: int = 320
     num_layers: int = 3

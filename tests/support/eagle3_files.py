@@ -1,4 +1,7 @@
-"""EAGLE-3 drafters as their authors publish them, made of random tensors: shapes written from the reference alone."""
+"""EAGLE-3 drafters as their authors publish them, made of random tensors: shapes written from the reference alone.
+
+And the same under speculators' names, with the fields that its own converter writes (release 0.9.0, transformers 5).
+"""
 
 from __future__ import annotations
 
@@ -77,4 +80,42 @@ def write_eagle3(
     save_file(tensors, folder / file) if file == SAFE else torch.save(tensors, folder / file)
     config = CONFIG | {"eagle_aux_hidden_state_layer_ids": layers} | changes
     (folder / "config.json").write_text(json.dumps({k: v for k, v in config.items() if v is not None}))
+    return folder
+
+
+def write_speculators(folder: Path, more: dict[str, Tensor] | None = None, **changes: Any) -> Path:
+    """The drafter as speculators writes it, with ``more`` tensors."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {name.replace("midlayer.", "layers.0."): tensor for name, tensor in eagle3_tensors().items()}
+    save_file(tensors | (more or {}), folder / SAFE)
+    layer = {name: value for name, value in CONFIG.items() if name not in ("architectures", "draft_vocab_size")}
+    layer["rope_parameters"] = {"rope_theta": layer.pop("rope_theta"), "rope_type": "default"}
+    config = {
+        "architectures": ["Eagle3Speculator"],
+        "speculators_model_type": "eagle3",
+        "speculators_version": "0.9.0",
+        "speculators_config": {
+            "algorithm": "eagle3",
+            "default_proposal_method": "greedy",
+            "proposal_methods": [
+                {
+                    "accept_tolerance": 0.0,
+                    "proposal_type": "greedy",
+                    "speculative_tokens": 3,
+                    "verifier_accept_k": 1,
+                }
+            ],
+            "verifier": {"architectures": ["LlamaForCausalLM"], "name_or_path": "some/target"},
+        },
+        "transformer_layer_config": layer,
+        "draft_vocab_size": DRAFTED,
+        "norm_before_residual": False,
+        "target_hidden_size": None,
+        "eagle_aux_hidden_state_layer_ids": None,
+        "norm_before_fc": False,
+        "fc_norm": False,
+        "norm_output": False,
+        "embed_requires_grad": False,
+    }
+    (folder / "config.json").write_text(json.dumps(config | changes))
     return folder

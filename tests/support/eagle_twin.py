@@ -2,7 +2,8 @@
 
 Written from the paper and the keys alone, without transformers: embedding first, feature second; no input norm in
 layer 0 and no final norm; rotary positions in halves; one row after another, each over the rows before it. EAGLE-3's
-layer norms both halves of what its attention reads, adds to the bare hidden state, and brings a norm and a head.
+layer norms both halves of what its attention reads, adds to the bare hidden state (or to the normed one), and brings a
+norm and a head.
 """
 
 from __future__ import annotations
@@ -69,8 +70,11 @@ class Twin:
         return torch.cat(turned, dim=-1)
 
 
+@dataclass(frozen=True)
 class Twin3(Twin):
     """EAGLE-3: a true feature goes through fc, a predicted one is the last output as it is."""
+
+    norm_before_residual: bool = False
 
     def predicted(self, embedding: Tensor, tokens: Tensor, features: Tensor) -> Tensor:
         """Outputs [n + m, H]: features [n, F] are true, tokens [n + m] of which the last m continue the twin's own."""
@@ -88,7 +92,8 @@ class Twin3(Twin):
     def _layer(self, embedded: Tensor, hidden: Tensor) -> Tensor:
         at = "midlayer."
         halves = [self._norm(at + "input_layernorm", embedded), self._norm(at + "hidden_norm", hidden)]
-        hidden = hidden + self._attention(at + "self_attn.", torch.cat(halves, dim=-1))
+        residual = halves[1] if self.norm_before_residual else hidden
+        hidden = residual + self._attention(at + "self_attn.", torch.cat(halves, dim=-1))
         normed = self._norm(at + "post_attention_layernorm", hidden)
         gate, up = self._linear(at + "mlp.gate_proj", normed), self._linear(at + "mlp.up_proj", normed)
         return hidden + self._linear(at + "mlp.down_proj", gate * torch.sigmoid(gate) * up)

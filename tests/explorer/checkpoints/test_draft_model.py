@@ -61,7 +61,9 @@ def test_it_takes_the_targets_dtype(shared: Path) -> None:
 
 def test_another_tokenizer_is_refused_with_examples() -> None:
     message = refused(golden_dir("base_b"))
-    assert message.startswith("draft model 'base_b' does not fit: its tokenizer is not the target's: ")
+    assert message.startswith(
+        "draft model 'base_b' does not fit the target 'base_a': its tokenizer is not the target's: "
+    )
     assert "0 is '!', not '<unk>'" in message
     assert "<|im_start|>" not in message, "three examples are enough"
 

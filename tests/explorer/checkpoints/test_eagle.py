@@ -136,7 +136,7 @@ def refused(folder: Path, facts: Facts | None = None) -> str:
 
 def test_another_target_is_one_error_that_names_both_sizes() -> None:
     assert refused(golden_dir("eagle_bias"), Facts(hidden_size=96, vocab_size=400)) == (
-        "EAGLE drafter 'eagle_bias' does not fit: hidden size 64, but the target has 96; "
+        "EAGLE drafter 'eagle_bias' does not fit the target 'facts': hidden size 64, but the target has 96; "
         "vocabulary 320, but the target has 400"
     )
 

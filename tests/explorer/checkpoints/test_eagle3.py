@@ -11,11 +11,21 @@ import torch
 from torch import Tensor
 
 from explorer.checkpoints.eagle import load_eagle
-from explorer.checkpoints.eagle3 import load_eagle3, published_layers
+from explorer.checkpoints.eagle3 import FEATURE_LAYERS, load_eagle3, published_layers
 from explorer.errors import CheckpointError
 from explorer.models.eagle3_layer import Eagle3Drafter
 from tests.support.checkpoints import Facts, edit_json, golden_dir
-from tests.support.eagle3_files import BIN, DRAFTED, HIDDEN, LAYERS, SAFE, VOCAB, eagle3_tensors, write_eagle3
+from tests.support.eagle3_files import (
+    BIN,
+    DRAFTED,
+    HIDDEN,
+    LAYERS,
+    SAFE,
+    VOCAB,
+    eagle3_tensors,
+    write_eagle3,
+    write_speculators,
+)
 from tests.support.eagle_twin import Twin3
 
 EIGHT = Facts(num_layers=8)
@@ -77,6 +87,30 @@ def test_a_target_and_heads_of_other_sizes(tmp_path: Path) -> None:
     assert "missing: embed_tokens.weight (the target's has width 48, not 64)" in message
 
 
+def test_a_residual_of_the_normed_hidden_state(tmp_path: Path) -> None:
+    """vLLM's field, in config.json beside the published ones."""
+    tensors = eagle3_tensors()
+    made = drafter_of(write_eagle3(tmp_path, tensors, norm_before_residual=True))
+    assert_equals_twin(made, Twin3(tensors, 4, 500000.0, 1e-5, norm_before_residual=True))
+    with pytest.raises(AssertionError):
+        assert_equals_twin(made, Twin3(tensors, 4, 500000.0, 1e-5))
+
+
+@pytest.mark.parametrize("normed", [False, True], ids=["bare residual", "normed residual"])
+def test_speculators_files_predict_what_the_twin_predicts(tmp_path: Path, normed: bool) -> None:
+    tensors = eagle3_tensors()
+    made = drafter_of(write_speculators(tmp_path, norm_before_residual=normed, **{FEATURE_LAYERS: [1, 4, 6]}))
+    assert made.config.feature_layers == (1, 4, 6) and made.config.norm_before_residual is normed
+    assert_equals_twin(made, Twin3(tensors, 4, 500000.0, 1e-5, norm_before_residual=normed))
+
+
+def test_speculators_other_networks_are_refused(tmp_path: Path) -> None:
+    assert "norm_output is on" in refused(write_speculators(tmp_path / "norm", norm_output=True))
+    assert "speculators calls it peagle" in refused(write_speculators(tmp_path / "p", speculators_model_type="peagle"))
+    norms = {"layers.0.self_attn.q_norm.weight": torch.ones(16)}
+    assert "unexpected: midlayer.self_attn.q_norm" in refused(write_speculators(tmp_path / "qwen3", norms))
+
+
 def test_an_embedding_that_is_a_copy_is_shared(tmp_path: Path) -> None:
     copy = EIGHT.embed_tokens.weight.detach().clone()
     made = drafter_of(write_eagle3(tmp_path, eagle3_tensors() | {"embed_tokens.weight": copy}))
@@ -135,7 +169,7 @@ def test_layers_counted_otherwise_are_refused(tmp_path: Path) -> None:
 
 def test_another_target_is_one_error_that_names_both_sizes(tmp_path: Path) -> None:
     message = refused(write_eagle3(tmp_path / "other"), Facts(hidden_size=96, vocab_size=400, num_layers=8))
-    assert "EAGLE-3 drafter 'other' does not fit" in message
+    assert "EAGLE-3 drafter 'other' does not fit the target 'facts': " in message
     assert "hidden size 64, but the target has 96" in message
     assert "vocabulary 320, but the target has 400" in message
 
@@ -212,6 +246,10 @@ def test_vocabularies_that_do_not_fit(tmp_path: Path, damage: Callable[[dict[str
         {"hidden_act": "no_such_function"},
         {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
         {"speculators_model_type": "eagle3"},
+        {"norm_before_residual": 1},
+        {"norm_before_fc": True},
+        {"fc_norm": True},
+        {"norm_output": True},
     ],
     ids=lambda changes: ",".join(changes),
 )

@@ -231,7 +231,7 @@ def refused(folder: Path, facts: Facts | None = None) -> str:
 def test_another_target_is_one_error_that_names_both_sizes() -> None:
     message = refused(golden_dir("medusa_a"), Facts(hidden_size=96, vocab_size=400))
     assert message == (
-        "Medusa heads 'medusa_a' does not fit: hidden size 64, but the target has 96; "
+        "Medusa heads 'medusa_a' does not fit the target 'facts': hidden size 64, but the target has 96; "
         "vocabulary 320, but the target has 400"
     )
 

@@ -65,6 +65,12 @@ def test_a_draft_vocabulary_and_speculators_are_refused(tmp_path: Path, server: 
         check(server, put(write_layout("speculators", drafter), tmp_path / "s"))
 
 
+def test_the_command_that_mends_names_a_target_that_is_not_the_default() -> None:
+    drafter = read_drafter(str(golden_dir("eagle_bias")), ENDS)
+    with pytest.raises(CheckpointError, match=r"convert mine --to vllm --target '/my models/t' --out DIR`"):
+        check_layout("vllm", golden_dir("eagle_bias"), "mine", drafter, "/my models/t")
+
+
 def test_a_config_that_means_something_else_there_is_told(tmp_path: Path) -> None:
     folder = copy_golden("eagle_bias", tmp_path)
     edit_json(folder / "config.json", bias=True)

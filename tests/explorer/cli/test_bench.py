@@ -92,6 +92,15 @@ def test_mistakes_are_one_line(
     assert not (tmp_path / "out").exists()
 
 
+def test_every_method_may_bring_its_own_drafter(questions: Path, tmp_path: Path) -> None:
+    heads = ["--drafter", f"medusa={FOLDER / 'medusa_a'}"]
+    assert bench(questions, tmp_path / "out", "--methods", "medusa,eagle2,jacobi", *heads) == 0
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    names = {method: (row.get("drafter") or {}).get("name") for method, row in report["methods"].items()}
+    assert names == {"autoregressive": None, "medusa": "medusa_a", "eagle2": "eagle_bias", "jacobi": None}
+    assert report["bench"]["drafter"] == f"{FOLDER / 'eagle_bias'}, medusa={FOLDER / 'medusa_a'}"
+
+
 def test_the_offline_page_and_the_memory_of_the_drafter_are_reported(questions: Path, tmp_path: Path) -> None:
     assert bench(questions, tmp_path / "out", "--methods", "eagle2") == 0
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))

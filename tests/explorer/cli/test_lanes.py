@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from explorer.cli.lanes import method_of, read_lanes, resting_lanes, samplings_of, settings_of
+from explorer.cli.lanes import drafters_of, method_of, read_lanes, resting_lanes, samplings_of, settings_of
 from explorer.config import Sampling
 from explorer.errors import SettingError
 
@@ -35,6 +35,30 @@ def test_a_label_makes_one_more_lane_of_a_method() -> None:
 def test_a_lane_that_cannot_be_is_refused(text: str, says: str) -> None:
     with pytest.raises(SettingError, match=says):
         read_lanes(text, {"eagle2:.depth": "1", "eagle2:a b.depth": "1"})
+
+
+def test_drafters_go_to_the_lanes_that_need_one() -> None:
+    lanes = ["autoregressive", "medusa", "eagle2", "eagle2:paper", "jacobi"]
+    assert drafters_of(lanes, []) == {}
+    assert drafters_of(lanes, ["a=b/c"]) == dict.fromkeys(["medusa", "eagle2", "eagle2:paper"], "a=b/c")
+    found = drafters_of(lanes, ["all", "eagle2=mine"])
+    assert found == {"medusa": "all", "eagle2": "mine", "eagle2:paper": "mine"}
+    assert drafters_of(lanes, ["medusa=heads"]) == {"medusa": "heads"}, "the others keep the preset's"
+
+
+@pytest.mark.parametrize(
+    ("lanes", "specs", "says"),
+    [
+        (["jacobi", "eagle2"], ["jacobi=x"], "jacobi takes no drafter here; allowed: eagle2"),
+        (["jacobi", "eagle2"], ["medusa=x"], "medusa takes no drafter here; allowed: eagle2"),
+        (["eagle2"], ["x", "y"], "two are given for all methods"),
+        (["eagle2"], ["eagle2=x", "eagle2=y"], "two are given for eagle2"),
+        (["jacobi"], ["x"], "none of jacobi uses one"),
+    ],
+)
+def test_drafters_for_nobody_are_refused(lanes: list[str], specs: list[str], says: str) -> None:
+    with pytest.raises(SettingError, match=says):
+        drafters_of(lanes, specs)
 
 
 def test_a_setting_goes_to_the_lanes_that_have_it() -> None:

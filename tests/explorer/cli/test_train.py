@@ -64,7 +64,8 @@ def test_draft_stage(tmp_path: Path) -> None:
     folder = tmp_path / "drafters" / "draft_model"
     config = json.loads((folder / "config.json").read_text())
     assert (config["num_hidden_layers"], config["intermediate_size"], config["embedding_shared"]) == (2, 128, True)
-    assert "explorer train draft --work WORK" in (folder / "README.md").read_text()
+    card = (folder / "README.md").read_text()
+    assert "explorer train draft --work WORK --target base_a " in card, "a card repeats no path of this machine"
 
 
 def test_features_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,8 @@ That it computes what its authors' layer does is tested against a twin, in the t
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -110,9 +112,10 @@ def test_fused_modules_compute_the_same() -> None:
     assert torch.allclose(made.logits(made(tokens, features, positions, None, None)), expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, norm_before_residual=True)], ids=["bare", "normed"])
 @torch.inference_mode()
-def test_a_row_of_operators_computes_the_same_behind_a_cache() -> None:
-    made = drafter()
+def test_a_row_of_operators_computes_the_same_behind_a_cache(config: Eagle3Config) -> None:
+    made = drafter(config)
     tokens, features, positions = pairs(made, 7)
     expected = made(tokens, features, positions, None, None)
     fuse(made, tree_attention, made.probe)

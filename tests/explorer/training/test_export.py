@@ -11,6 +11,7 @@ from explorer.checkpoints.draft_model import load_draft_model
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.eagle3 import load_eagle3
 from explorer.checkpoints.medusa import load_medusa
+from explorer.checkpoints.smollm2 import LABEL
 from explorer.models.eagle3_layer import Eagle3Config, Eagle3Drafter
 from explorer.models.eagle_layer import EagleConfig, EagleDrafter
 from explorer.models.medusa_heads import MedusaHeads
@@ -79,9 +80,15 @@ def test_draft_model_round_trip(tmp_path: Path) -> None:
 
 def test_the_card_tells_everything(tmp_path: Path) -> None:
     history = [{"step": 10, "loss": 1.5, "score": 0.4}]
-    facts = CardFacts("Heads", "tiny", "Own text.", "train medusa", {"epochs": 3}, {"head 0": "0.4"}, history)
+    facts = CardFacts("Heads", LABEL, "Own text.", "train medusa", {"epochs": 3}, {"head 0": "0.4"}, history)
     write_card(tmp_path, facts)
     card = (tmp_path / "README.md").read_text()
-    assert card.startswith("---\nlicense: apache-2.0\n")
+    assert card.startswith(f"---\nlicense: apache-2.0\nbase_model: {LABEL}\n---\n") and "Licence: Apache-2.0." in card
     for piece in ("Own text.", "`train medusa`", "| epochs | 3 |", "| head 0 | 0.4 |", "| 10 | 1.5 | 0.4 |"):
         assert piece in card
+
+
+def test_the_card_of_another_targets_drafter_gives_no_licence(tmp_path: Path) -> None:
+    write_card(tmp_path, CardFacts("Heads", "my-model", "Own text.", "train medusa", {}, {}, []))
+    card = (tmp_path / "README.md").read_text()
+    assert card.startswith("---\nbase_model: my-model\n---\n") and "icen" not in card

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 from explorer.checkpoints.target import LoadedTarget, load_target
 from explorer.errors import SettingError
 from explorer.training.corpus import read_files, text_files
-from explorer.training.generate import GenerateOptions, generate
+from explorer.training.generate import Conversation, GenerateOptions, generate
 from tests.support.goldens import FOLDER
 from tests.support.training import tiny_loaded_target
 
@@ -73,6 +74,18 @@ def test_another_seed_writes_other_text(target: LoadedTarget, text: Path, tmp_pa
     generate(target, tmp_path, replace(OPTIONS, seed=1, num_tokens=20))
     other, own = (read_files(text_files([folder])).tokens[:200].tolist() for folder in (tmp_path, text))
     assert other != own
+
+
+@pytest.mark.parametrize(("largest", "dtype"), [(65_535, np.uint16), (65_536, np.uint32), (151_645, np.uint32)])
+def test_large_vocabularies_are_written_whole(
+    target: LoadedTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int, dtype: type
+) -> None:
+    """Qwen2's end of turn is token 151,645."""
+    made = Conversation([1, largest], deque(), 0.0, start=1)
+    monkeypatch.setattr("explorer.training.generate._write_shard", lambda *_: [made])
+    generate(target, tmp_path, replace(OPTIONS, num_tokens=1))
+    corpus = read_files(text_files([tmp_path]))
+    assert corpus.tokens.dtype == dtype and corpus.tokens.tolist() == [1, largest]
 
 
 def test_a_target_without_a_template_is_refused(tmp_path: Path) -> None:

@@ -57,6 +57,11 @@ def test_medusa_end_to_end(plan: Plan, tmp_path: Path) -> None:
 def test_eagle_end_to_end(plan: Plan) -> None:
     folder = train_eagle(plan, tiny_loaded_target(), EagleOptions(num_frequent=10, num_sampled=10))
     assert load_eagle(str(folder), tiny_target()).module.num_draft_tokens == 40
+    every = replace(plan, out=plan.out / "all", draft_vocab_size=10**6)
+    shutil.rmtree(plan.work / "eagle")
+    folder = train_eagle(every, tiny_loaded_target(), EagleOptions(num_frequent=10, num_sampled=10))
+    assert "d2t" not in load_file(folder / "model.safetensors"), "all tokens are no draft vocabulary"
+    assert load_eagle(str(folder), tiny_target()).module.config.draft_vocab_size is None
     card = (folder / "README.md").read_text()
     assert "first guess right at depth 1" in card
     num_distinct = len(distinct(tiny_corpus()))
