@@ -1,5 +1,6 @@
 // Two charts of a whole run: what smaller trees would have given, and whether the drafter's confidence can be trusted.
 
+const COUNT_WIDTH = 18, COUNT_HEIGHT = 9; // of a number in a chart
 const CHART = { width: 300, height: 190, left: 34, right: 46, top: 14, bottom: 30 };
 
 // Numbers on an axis: 1, 2 or 5 times a power of ten apart, about `count` of them.
@@ -68,9 +69,13 @@ function drawCalibration(calibration) {
   const most = Math.max(...calibration.bins.map((bin) => bin.num_nodes));
   const radius = (bin) => 2 + 7 * Math.sqrt(bin.num_nodes / most);
   // On the side away from the diagonal, but never among the numbers of the axis.
+  let before = null; // nor on the number before it
   const countAt = (bin) => {
-    const below = y(bin.accepted) + radius(bin) + 5;
-    return bin.accepted < bin.confidence && below < height - bottom - 4 ? below : y(bin.accepted) - radius(bin) - 5;
+    const below = y(bin.accepted) + radius(bin) + 5, isBelow = bin.accepted < bin.confidence && below < height - bottom - 4;
+    let at = isBelow ? below : y(bin.accepted) - radius(bin) - 5;
+    if (before && x(bin.confidence) - before.x < COUNT_WIDTH && Math.abs(at - before.at) < COUNT_HEIGHT) at = before.at - COUNT_HEIGHT;
+    before = { x: x(bin.confidence), at };
+    return at;
   };
   const percents = (value) => (100 * value).toFixed(0) + " %";
   return chartSvg("Share accepted by the drafter's confidence",
