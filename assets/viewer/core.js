@@ -17,6 +17,7 @@ function mountViewer(adapter) {
     toggleGhosts: () => store.set({ ghosts: !store.ghosts }),
     toggleFold: () => store.set({ fold: !tree.isFolding(), unfolded: new Set() }),
     hasLessons: Boolean(adapter.lesson),
+    isAlone: Boolean(adapter.isAlone),
     toggleLessons: () => lessons.toggle(),
     moveLesson: (by) => lessons.move(by),
     toggleHelp: () => { keys.sheet.hidden = !keys.sheet.hidden; },

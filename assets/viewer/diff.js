@@ -50,7 +50,7 @@ function createDiff(store, insights, chooser) {
     });
     const leads = diff.lead_ms, top = extreme(leads), y = (ms) => BARS_HEIGHT + 6 + LEAD_HEIGHT / 2 - ms / top * (LEAD_HEIGHT / 2 - 2);
     const line = leads.map((ms, index) => (index ? `H${x(index + 1).toFixed(1)}V` : `M${x(1).toFixed(1)} `) + y(ms).toFixed(1)).join("");
-    const label = (at, text) => svg("text", { class: "dtx-raceticklabel", x: CHART_LEFT - 6, y: at, "text-anchor": "end" }, text);
+    const label = (at, text) => svg("text", { class: "dtx-ticklabel", x: CHART_LEFT - 6, y: at, "text-anchor": "end" }, text);
     fill(chart, svg("svg", { class: "dtx-gainchart", width, height: BARS_HEIGHT + LEAD_HEIGHT + 10, role: "img",
       "aria-label": "Time gained or lost by each step, and the lead so far" },
     label(11, `+${most.toFixed(0)} ms`), label(middle + 3, "per step"), label(BARS_HEIGHT - 2, `\u2212${most.toFixed(0)} ms`),

@@ -52,7 +52,7 @@ function createHistogram(store) {
   const distance = el("p", { class: "dtx-demo-distance" });
   const spoken = el("p", { class: "dtx-demo-spoken", "aria-live": "polite" });
   const section = el("section", { class: "dtx-demo", "aria-label": "Histogram of acceptance rules" },
-    el("div", { class: "dtx-demo-bar" }, start, count), table, distance, chart, words, spoken);
+    el("div", { class: "dtx-demo-bar" }, start, count, chart), distance, table, words, spoken);
   let demo = null, run = null, cells = [], timer = null;
 
   function reset(seed) {

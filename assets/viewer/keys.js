@@ -18,7 +18,8 @@ function createKeys(store, moments, actions) {
     { keys: ["s"], shown: "s", does: "slow: play moment by moment", run: actions.toggleSlow },
     { keys: ["["], shown: "[  ]", does: "slower, faster", run: () => faster(-1) },
     { keys: ["]"], run: () => faster(1) },
-    { keys: VIEW_KEYS, shown: "1 \u2026 5", does: "views: step, this run, race, side by side, difference", run: (event) => actions.showView(VIEW_NAMES[event.key]) },
+    { keys: VIEW_KEYS, ...(actions.isAlone ? { shown: "1 2 3", does: "views: step, this run, race" }
+      : { shown: "1 \u2026 5", does: "views: step, this run, race, side by side, difference" }), run: (event) => actions.showView(VIEW_NAMES[event.key]) },
     { keys: ["r"], shown: "r", does: "race", run: () => actions.showView("race") },
     { keys: ["w"], shown: "w", does: "more room for what stands beside the tree", run: () => store.set({ wide: !store.wide }) },
     { keys: ["m"], shown: "m", does: "mask: depth-first or engine order", run: actions.toggleOrder },

@@ -1,5 +1,6 @@
 // Two charts of a whole run: what smaller trees would have given, and whether the drafter's confidence can be trusted.
 
+const COUNT_WIDTH = 18, COUNT_HEIGHT = 9; // of a number in a chart
 const CHART = { width: 300, height: 190, left: 34, right: 46, top: 14, bottom: 30 };
 
 // Numbers on an axis: 1, 2 or 5 times a power of ten apart, about `count` of them.
@@ -35,6 +36,7 @@ function drawBudgets(budgets, say) {
   const y = (tau) => height - bottom - (height - bottom - top) * (tau - 1) / (most - 1);
   const line = (tau, from, to) => "M" + tau.slice(from, to).map((value, i) => `${x(from + i + 1).toFixed(1)} ${y(value).toFixed(1)}`).join("L");
   let lowest = Infinity;
+  const yTicks = axisTicks(1, most, 4), digits = yTicks[1] - yTicks[0] < 0.1 ? 2 : 1;
   const curves = [...budgets.curves].reverse().flatMap((curve) => {
     const kind = "dtx-curve" + (curve === whole ? " is-whole" : ""), end = y(curve.tau[count - 1]), isFree = lowest - end <= -10 || lowest === Infinity;
     if (isFree) lowest = end;
@@ -45,7 +47,7 @@ function drawBudgets(budgets, say) {
   const cursor = svg("path", { class: "dtx-cursor" });
   const chart = chartSvg("Mean acceptance length by number of rows, one curve for each depth limit",
     ...chartFrame(x, y, { x: "rows of a pass", xTicks: axisTicks(1, count, 5).filter((value) => value >= 1), xText: String,
-      yTicks: axisTicks(1, most, 4), yText: (value) => value.toFixed(1) }),
+      yTicks, yText: (value) => value.toFixed(digits) }),
     ...curves.filter(Boolean), svg("circle", { class: "dtx-now", cx: x(count), cy: y(whole.tau[count - 1]), r: 3.5 }), cursor);
   const tell = (rows) => {
     cursor.setAttribute("d", `M${x(rows)} ${top}V${height - bottom}`);
@@ -65,12 +67,22 @@ function drawCalibration(calibration) {
   const { left, right, top, bottom, width, height } = CHART;
   const x = (value) => left + (width - left - right) * value, y = (value) => height - bottom - (height - bottom - top) * value;
   const most = Math.max(...calibration.bins.map((bin) => bin.num_nodes));
+  const radius = (bin) => 2 + 7 * Math.sqrt(bin.num_nodes / most);
+  // On the side away from the diagonal, but never among the numbers of the axis.
+  let before = null; // nor on the number before it
+  const countAt = (bin) => {
+    const below = y(bin.accepted) + radius(bin) + 5, isBelow = bin.accepted < bin.confidence && below < height - bottom - 4;
+    let at = isBelow ? below : y(bin.accepted) - radius(bin) - 5;
+    if (before && x(bin.confidence) - before.x < COUNT_WIDTH && Math.abs(at - before.at) < COUNT_HEIGHT) at = before.at - COUNT_HEIGHT;
+    before = { x: x(bin.confidence), at };
+    return at;
+  };
   const percents = (value) => (100 * value).toFixed(0) + " %";
   return chartSvg("Share accepted by the drafter's confidence",
     ...chartFrame(x, y, { x: "the drafter's confidence", xTicks: [0, 0.5, 1], xText: percents, yTicks: [0, 0.25, 0.5, 0.75, 1], yText: percents }),
     svg("path", { class: "dtx-diagonal", d: `M${x(0)} ${y(0)}L${x(1)} ${y(1)}` }),
     ...calibration.bins.flatMap((bin) => [svg("path", { class: "dtx-gap", d: `M${x(bin.confidence)} ${y(bin.confidence)}V${y(bin.accepted)}` }),
-      svg("circle", { class: "dtx-bin", "data-bin": bin.low, cx: x(bin.confidence).toFixed(1), cy: y(bin.accepted).toFixed(1), r: (2 + 7 * Math.sqrt(bin.num_nodes / most)).toFixed(1) },
+      svg("circle", { class: "dtx-bin", "data-bin": bin.low, cx: x(bin.confidence).toFixed(1), cy: y(bin.accepted).toFixed(1), r: radius(bin).toFixed(1) },
         svg("title", {}, `${bin.num_nodes} nodes, confidence ${percent(bin.confidence)}, accepted ${percent(bin.accepted)}`)),
-      svg("text", { class: "dtx-axis is-count", x: x(bin.confidence).toFixed(1), y: (y(bin.accepted) + (bin.accepted >= bin.confidence ? -1 : 1) * (7 + 7 * Math.sqrt(bin.num_nodes / most))).toFixed(1) }, String(bin.num_nodes))]));
+      svg("text", { class: "dtx-axis is-count", x: x(bin.confidence).toFixed(1), y: countAt(bin).toFixed(1) }, String(bin.num_nodes))]));
 }

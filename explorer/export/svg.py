@@ -7,6 +7,7 @@ and the fonts are the generic families, so that browsers, Inkscape, LibreOffice 
 from __future__ import annotations
 
 import textwrap
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree
@@ -22,6 +23,7 @@ MIN_GAP, MAX_GAP, MIN_PILL, MIN_WIDTH = 44.0, 84.0, 52.0, 840.0  # px; the legen
 CELL = 0.605 * FONT  # width of a monospace cell
 NARROW_LETTERS, NARROW, WIDE = "fijlrt'., ", 0.36, 0.62  # of a sans-serif font, in font sizes; Arial's are less
 MEAN_LETTER = 0.53
+RIGHT_TO_LEFT = ("R", "AL", "AN")  # of Unicode's bidirectional classes
 LEGEND = ("root", "accepted", "rejected", "untried", "unreachable", "window", "own", "ghost")
 UNCOUNTED = ("root", "own")  # there is one of each
 
@@ -235,6 +237,8 @@ def _node(pen: Pen, node: Node, column: Column, top: float) -> None:
 def _caption(pen: Pen, caption: str, top: float, width: float) -> float:
     """The step in words; returns the height of the whole."""
     group = pen.add("g", class_="caption", font_family="sans-serif", font_size=13, fill="text")
+    if not any(unicodedata.bidirectional(char) in RIGHT_TO_LEFT for char in caption):
+        caption = caption.translate({0x2068: None, 0x2069: None})  # some converters draw isolates as boxes
     for line in textwrap.wrap(caption, int((width - 2 * PAD) / (13 * MEAN_LETTER))):
         top += 18
         group.add("text", line, x=PAD, y=top)

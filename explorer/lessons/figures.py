@@ -14,7 +14,7 @@ from explorer.errors import TraceError
 from explorer.insight import depths, miss_clause, percent, plural, quote, quoted
 from explorer.lab_records import LabRecord
 from explorer.lessons.lab_figures import LAB_FIGURES
-from explorer.lessons.steps import depth, draws_after, find_step, num_choices
+from explorer.lessons.steps import depth, draws_after, find_step, num_choices, uncommon_row
 from explorer.trace import Step, Trace
 
 PLACEHOLDER = re.compile(r"\{([a-z0-9_]+)(?:@([\w.-]+))?(?::([a-z_]+))?\}")
@@ -123,9 +123,20 @@ def _accepted_words(scene: Scene) -> str | None:
     return quoted(scene.trace.vocab, tokens) if tokens else None
 
 
-def _root_favourite(scene: Scene) -> str | None:
-    top = scene.step.tree.target_top[0]
+def _favourite(scene: Scene, row: int) -> str | None:
+    """The target's first choice after a row, with its probability."""
+    top = scene.step.tree.target_top[row]
     return f"{quote(scene.trace.vocab, top[0][0])} ({percent(top[0][1])})" if top else None
+
+
+def _uncommon(scene: Scene) -> str | None:
+    row, tree = uncommon_row(scene.step), scene.step.tree
+    return None if row is None else f"{quote(scene.trace.vocab, tree.token[row])} ({percent(tree.target_prob[row])})"
+
+
+def _uncommon_favourite(scene: Scene) -> str | None:
+    row = uncommon_row(scene.step)
+    return None if row is None else _favourite(scene, scene.step.tree.parent[row])
 
 
 def _first_guess(scene: Scene) -> str | None:
@@ -229,7 +240,9 @@ FIGURES: dict[str, Callable[[Scene], str | None]] = {
     "own": lambda scene: quote(scene.trace.vocab, scene.step.next_token),
     "own_prob": lambda scene: percent(scene.step.next_prob),
     "own_clause": lambda scene: miss_clause(scene.step),
-    "root_favourite": _root_favourite,
+    "root_favourite": lambda scene: _favourite(scene, 0),
+    "uncommon": _uncommon,
+    "uncommon_favourite": _uncommon_favourite,
     "first_guess": _first_guess,
     "threshold": _threshold,
     "tests_failed": _num_tests(False),

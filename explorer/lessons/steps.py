@@ -83,7 +83,12 @@ def _is_rejected_then_accepted(step: Step) -> bool:
 
 def _is_against_argmax(step: Step) -> bool:
     """An accepted token that is not the target's first choice."""
-    return any((step.tree.target_rank[row] or 0) > 0 for row in step.path[1:])
+    return uncommon_row(step) is not None
+
+
+def uncommon_row(step: Step) -> int | None:
+    """The first accepted row that is not the target's first choice, None where there is none."""
+    return next((row for row in step.path[1:] if (step.tree.target_rank[row] or 0) > 0), None)
 
 
 def _num_likely_choices(step: Step) -> int:
@@ -133,6 +138,7 @@ NODE_RULES: dict[str, Callable[[Step], int | None]] = {
     "own": lambda step: len(step.tree) + len(step.ghosts),
     "first_accepted": lambda step: step.path[1] if step.num_accepted else None,
     "last_accepted": lambda step: step.path[-1] if step.num_accepted else None,
+    "second_to_target": uncommon_row,
     "first_rejected": lambda step: next(
         (row for row, state in enumerate(step.tree.state) if state == "rejected"), None
     ),

@@ -255,3 +255,13 @@ def test_phone_width_has_no_sideways_scroll(slow: AppServer, open_page: Callable
     page = open_page(slow.url, 390, 844)
     wait_for_trace(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_phone_has_the_prompt_over_the_viewer(slow: AppServer, open_page: Callable[..., Page]) -> None:
+    page = open_page(slow.url, 390, 844)
+    expect(page.locator(".dtx-tree .dtx-node").first).to_be_visible()
+    tops = [page.locator(f"#{part}").bounding_box()["y"] for part in ("prompt", "actions", "viewer", "method")]  # type: ignore[index]
+    assert tops == sorted(tops)
+    assert tops[2] < 844, "and the viewer begins on the first screen"
+    page.locator("#toggle-form").click()
+    expect(page.locator("#method")).to_be_in_viewport()

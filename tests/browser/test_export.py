@@ -102,6 +102,13 @@ def test_hostile_tokens_are_text_in_both_schemes(replay: Page) -> None:
         replay.locator("#scheme").click()
 
 
+def test_the_sheet_names_only_the_views_that_are_there(replay: Page) -> None:
+    tabs = replay.locator(".dtx-tab[data-view]").filter(visible=True)
+    replay.keyboard.press("?")
+    keys = " ".join(replay.locator(".dtx-keys dt").all_text_contents()).split()
+    assert [key for key in keys if key.isdigit()] == [str(number + 1) for number in range(tabs.count())]
+
+
 def test_the_address_asks_for_presenter_mode(replay: Page) -> None:
     replay.evaluate("location.hash = '#step=5&present'")
     expect(replay.locator(".dtx-stepcount")).to_have_text("step 5 / 6")

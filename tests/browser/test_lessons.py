@@ -59,10 +59,20 @@ def box(part: Locator) -> dict[str, float]:
     return dict(found)
 
 
+def check_todo(page: Page, todo: str) -> None:
+    """The words in quotes that a thing to do names can be read on the page, and its keys are on the sheet of keys."""
+    for name in re.findall("‘([^’]+)’", todo):
+        words = re.compile(re.escape(name).replace("…", r"\d+"))
+        expect(page.locator(".dtx").get_by_text(words).filter(visible=True).first).to_be_visible()
+    keys = " ".join(page.locator(".dtx-keys dt").all_text_contents()).replace("1 … 5", "1 2 3 4 5").split()
+    assert set(re.findall(r"[←→↑↓]|(?<=Press )\w(?=\W)", todo)) <= set(keys), todo
+
+
 def check_on_screen(page: Page, stop: dict[str, Any]) -> None:
     """What a stop speaks of can be seen, next to the lesson and not under it."""
     assert page.locator(".dtx-lesson-text").inner_text().split() == stop["text"].split()
     assert stop["todo"] in page.locator(".dtx-lesson-todo").inner_text()
+    check_todo(page, stop["todo"])
     assert page.locator(".dtx-lesson-formula").text_content() == "\n".join(stop["formula"])
     cells = page.locator(".dtx-lesson-table :is(th, td)").all_inner_texts()
     table = stop["table"]

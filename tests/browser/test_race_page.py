@@ -50,6 +50,19 @@ def test_a_stranger_sees_a_race_of_recorded_runs_at_once(server: AppServer, open
     expect(page.locator(".dtx-tree .dtx-node").first).to_be_visible()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_summary_of_seven_lanes_is_whole_on_a_laptop(
+    server: AppServer, open_page: Callable[..., Page], scheme: str
+) -> None:
+    page = open_page(f"{server.url}?trace=eagle2-code&view=race", color_scheme=scheme)
+    expect(page.locator("[data-lane]")).to_have_count(7)
+    ends = [
+        page.locator(part).evaluate("(e) => e.getBoundingClientRect().bottom")
+        for part in (".dtx-racecall", ".dtx-racewords")
+    ]
+    assert ends[0] <= ends[1]
+
+
 def test_run_race_and_stop_are_in_sight(server: AppServer, open_page: Callable[..., Page]) -> None:
     page = open_page(server.url)
     expect(page.locator(".dtx-tree .dtx-node").first).to_be_visible()

@@ -285,3 +285,12 @@ def test_phone_width_has_no_sideways_scroll(open_viewer: OpenViewer) -> None:
         page.locator(f'[data-view="{view}"]').click()
         expect(page.locator(part).first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_no_writing_in_a_chart_is_black_in_the_dark(open_viewer: OpenViewer) -> None:
+    page, server = open_viewer(EAGLE, color_scheme="dark")
+    for view in ("race", "diff"):
+        show(page, server, view, MEDUSA)
+        texts = page.locator(f".dtx-{view} svg text")
+        expect(texts.first).to_be_visible()
+        assert "rgb(0, 0, 0)" not in texts.evaluate_all("all => all.map((each) => getComputedStyle(each).fill)")

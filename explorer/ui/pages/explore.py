@@ -29,10 +29,10 @@ COSTS_HINT = (
     "Measuring takes some seconds."
 )
 
-# On a phone the form stands below the viewer: there the button leads to it.
+# On a phone most of the form stands below the viewer: there the button leads to it.
 TOGGLE_JS = """() => {
   if (window.innerWidth > 820) document.querySelector('#page').classList.toggle('without-form');
-  else document.querySelector('#form').scrollIntoView({block: 'start'});
+  else document.querySelector('#method').scrollIntoView({block: 'start'});
 }"""
 # And a run that starts there brings its status line into sight.
 SHOW_STATUS_JS = "() => { document.querySelector('#status').scrollIntoView({block: 'nearest'}); }"

@@ -14,6 +14,7 @@ from explorer.export.svg import LABEL_CELLS, step_nodes, step_svg
 from explorer.trace import Label
 from explorer.views.theme import DARK, LIGHT
 from explorer.views.viewer import view_step
+from tests.support.recorded import plain
 from tests.support.traces import make_trace
 
 COLOURS = asdict(LIGHT)
@@ -164,7 +165,7 @@ def test_the_caption_and_the_heading_are_whole():
     trace = TRACES["eagle2"]
     root = parsed(trace, 3)
     caption = " ".join(line.text for line in found(root, "caption")[0])
-    assert caption == insight.step_sentence(trace.steps[3], trace.vocab)
+    assert caption == plain(insight.step_sentence(trace.steps[3], trace.vocab))
     assert "step 4 of 6" in words(root) and trace.target.name in words(root)
 
 
@@ -199,6 +200,15 @@ def test_right_to_left_labels_cannot_reorder_their_neighbours():
     node = found(parsed(replace(trace, vocab=vocab), 0), "node")[1]
     text = node.find(f"{{{NAMESPACE}}}text")
     assert words(text) == "שלום" and text.get("unicode-bidi") == "isolate"
+
+
+@pytest.mark.parametrize(("label", "num_isolates"), [("word", 0), ("שלום", 2)])
+def test_the_caption_has_isolates_only_where_its_direction_is_in_doubt(label, num_isolates):
+    trace = TRACES["autoregressive"]
+    vocab = trace.vocab | {str(token): Label(label, "text") for token in trace.steps[0].emitted}
+    said = "".join(found(parsed(replace(trace, vocab=vocab), 0), "caption")[0].itertext())
+    assert label in said
+    assert sum(said.count(mark) for mark in "\u2068\u2069") == num_isolates
 
 
 def test_dark_uses_the_dark_palette_alone():

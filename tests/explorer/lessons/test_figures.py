@@ -106,6 +106,15 @@ def test_typical_accepts_more_than_greedy_and_not_only_first_choices() -> None:
     assert figure(recorded("medusa-chat-typical"), "uncommon_share") > 0
 
 
+def test_the_accepted_token_that_is_not_the_favourite_is_named_beside_the_favourite() -> None:
+    trace = recorded("medusa-chat-typical")
+    found = Scene(trace, find_step(trace, "against_argmax"), Recordings(EQUAL, recorded))
+    taken, favourite = (plain(fill(name, found)).rsplit(" (", 1) for name in ("{uncommon}", "{uncommon_favourite}"))
+    assert taken[0] != favourite[0]
+    assert float(taken[1].split()[0]) < float(favourite[1].split()[0])
+    assert FIGURES["uncommon"](scene(MADE["one"])) is None, "greedy accepts favourites only"
+
+
 def test_medusa_drafts_one_shape_and_eagle_many() -> None:
     assert figure(recorded("medusa-code"), "shapes") == 1
     assert figure(recorded("eagle2-code"), "shapes") > 10

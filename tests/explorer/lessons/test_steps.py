@@ -6,7 +6,16 @@ import pytest
 
 from explorer.errors import TraceError
 from explorer.insight import depths, miss_class
-from explorer.lessons.steps import NODE_RULES, STEP_RULES, depth, draws_after, find_node, find_step, num_choices
+from explorer.lessons.steps import (
+    NODE_RULES,
+    STEP_RULES,
+    depth,
+    draws_after,
+    find_node,
+    find_step,
+    num_choices,
+    uncommon_row,
+)
 from explorer.trace import Trace
 from tests.support.recorded import recorded
 from tests.support.traces import make_trace
@@ -55,6 +64,8 @@ def test_sampled_rules() -> None:
     assert [test.accepted for test in tests] == [False] * (len(tests) - 1) + [True]
     step = find_step(recorded("medusa-chat-typical"), "against_argmax")
     assert any((step.tree.target_rank[row] or 0) > 0 for row in step.path[1:])
+    favourites = step.tree.target_top[step.tree.parent[uncommon_row(step)]]
+    assert favourites[0][0] != step.tree.token[find_node(step, "second_to_target")]
     torn = find_step(recorded("medusa-chat-typical"), "most_torn")
     assert sum((test.prob or 0) >= 0.02 for test in draws_after(torn, 0)) >= 3
 
