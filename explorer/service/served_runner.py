@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
-from explorer.errors import ExplorerError, LimitError
+from explorer.errors import ExplorerError, LimitError, ShutdownError
 from explorer.prediction import CostReport
 from explorer.runner_events import BaselineProgress, DeviceState, Event, Finished, RunRequest, Started, Status, Stepped
 from explorer.trace import Step
@@ -40,8 +40,8 @@ class Runs(Protocol):
 class RunReport:
     """What may be told of a run: names, counts and times, and nothing of its text.
 
-    stop: a trace's own stop, or "refused" (before its first token), "limit", "error". Seconds from when it was asked
-    for; waited_s of them for the device.
+    stop: a trace's own stop, or "refused" (before its first token), "limit" (the operator's), "shutdown" (it ran when
+    the server ended), "error". Seconds from when it was asked for; waited_s of them for the device.
     """
 
     run: str
@@ -94,8 +94,8 @@ class ServedRunner:
         try:
             with closing(self._runner.run(self._within_limits(request))) as events:
                 yield from self._watch(events, report)
-        except LimitError:
-            report.stop = "limit"
+        except LimitError as error:
+            report.stop = "shutdown" if isinstance(error, ShutdownError) else "limit"
             raise
         except ExplorerError:
             report.stop = "error" if report.num_tokens else "refused"
@@ -188,12 +188,12 @@ class ServedRunner:
 
     def _check_stop(self) -> None:
         if self._must_end:
-            raise LimitError(STOPPING)
+            raise ShutdownError(STOPPING)
 
     def _enter(self) -> None:
         with self._lock:
             if self._is_stopping:
-                raise LimitError(STOPPING)
+                raise ShutdownError(STOPPING)
             self._num_running += 1
 
     def _leave(self) -> None:

@@ -145,7 +145,7 @@ def test_a_stop_ends_a_long_run_at_its_next_step() -> None:
     assert runner.stop(grace_s=0, cancel_s=10)
     thread.join(10)
     assert "stopping" in errors[0]
-    assert notes.reports[0].stop == "limit"
+    assert notes.reports[0].stop == "shutdown", "no limit of the operator's ended it"
     assert not fake.device.locked()
 
 
