@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from explorer.calibration import Calibration
@@ -35,7 +36,8 @@ SPANS_NOTE = (
     "Lines and sentences of the output by the share of their tokens that came from a draft: the worst, the best."
 )
 MISSES_NOTE = (
-    "Columns are the endings above: outranked is too low in the drafter's list, tree ended is accepted to a leaf."
+    "Columns are the endings above: outranked is too low in the drafter's list, tree ended is accepted to a leaf, at "
+    "the deepest level or above it."
 )
 ENTROPY_NOTE = (
     "How unsure the target was of the token, in bits: at least so many, because a trace keeps its five most probable "
@@ -72,7 +74,7 @@ def ranking(found: Diagnosis) -> list[Table]:
         "Prompts",
         ["tau", "accepted", "speedup", "prompt", "method", "mostly", "worst pass"],
         [_prompt(row) for row in found.prompts],
-        PROMPTS_NOTE,
+        " ".join([PROMPTS_NOTE, *_command(found.prompts)]),
     )
     places = {row.run: where(row) for row in found.prompts}
     rows = [_span(span, f"{places[span.run]}, step {span.step + 1}") for span in shown_spans(found)]
@@ -117,6 +119,14 @@ def method_tables(item: MethodDiagnosis) -> list[Table]:
 def where(row: PromptRow) -> str:
     """How to find a run again."""
     return row.file or f"run {row.run + 1}"
+
+
+def _command(rows: Sequence[PromptRow]) -> list[str]:
+    """What draws the worst pass of all: a narrow table breaks names where nobody could copy them."""
+    first = next((row for row in rows if row.file and row.worst_step is not None), None)
+    if first is None or first.worst_step is None:
+        return []
+    return [f"To draw the first: python -m explorer show {shlex.quote(where(first))} --step {first.worst_step + 1}"]
 
 
 def _prompt(row: PromptRow) -> list[str]:

@@ -289,8 +289,12 @@ def write_trace(trace: Trace, path: str | Path) -> None:
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a trace file; raises TraceError for a missing, oversized, broken or unknown one."""
-    return from_json(unpack(read_bytes(Path(path))))
+    """Read a trace file; raises TraceError, with its name, for a missing, oversized, broken or unknown one."""
+    data = read_bytes(Path(path))
+    try:
+        return from_json(unpack(data))
+    except TraceError as error:
+        raise TraceError(f"{path}: {error}") from error
 
 
 def _refuse_constant(name: str) -> None:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from explorer.cli.bench import add_question_arguments, choose_questions, prompt_bar
+from explorer.cli.bench import add_question_arguments, check_requests, choose_questions, prompt_bar
 from explorer.cli.lanes import samplings_of, settings_of
 from explorer.cli.run_options import add_placement_arguments, add_run_arguments, placement
 from explorer.cli.show import plain, sentence
@@ -54,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-baseline", action="store_true", help="leave plain decoding out: no break-even is known")
     parser.add_argument("--traces", type=Path, metavar="DIR", help="also write the traces that were made")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the diagnosis as Markdown")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON instead of tables; steps count from 0 there, as in the traces"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -110,6 +112,7 @@ def _make(args: argparse.Namespace) -> Iterator[Subject]:
     """Run every question with every method; what was made is written at once, so that a stop costs one run."""
     questions = [Question("prompt", "all", args.prompt)] if args.prompt is not None else choose_questions(args)
     requests = _requests(args)
+    check_requests(replace(request, prompt=questions[0].text) for request in requests)
     from explorer.runner import Runner  # torch
 
     runner, number = Runner(), 0

@@ -28,6 +28,10 @@ def make_step(**changes: Any) -> Step:
     return replace(step, ghosts=GhostColumns(), **(values | changes))
 
 
+def ghost_below(parent: int) -> GhostColumns:
+    return GhostColumns([7], [parent], [0.1], [-3.0], [0.4])
+
+
 @pytest.mark.parametrize(
     ("changes", "kind"),
     [
@@ -35,11 +39,11 @@ def make_step(**changes: Any) -> Step:
         ({"next_draft_rank": 40}, "outranked"),
         ({"next_token": 4}, "elsewhere"),
         ({"next_token": 3}, "sampled"),
-        ({"next_token": 7, "ghosts": GhostColumns([7], [1], [0.1], [-3.0], [0.4])}, "pruned"),
+        ({"next_token": 7, "ghosts": ghost_below(1)}, "pruned"),
         ({"path": [0, 1, 3], "next_kind": "bonus"}, "leaf"),
         ({"path": [0, 2, 4, 5], "next_kind": "bonus"}, "deepest"),
-        ({"path": [0, 2, 4, 5], "next_kind": "bonus", "ghosts": GhostColumns([7], [4], [0.1], [-3.0], [0.4])}, "deepest"),
-        ({"path": [0, 2, 4, 5], "next_kind": "bonus", "ghosts": GhostColumns([7], [5], [0.1], [-3.0], [0.4])}, "leaf"),
+        ({"path": [0, 2, 4, 5], "next_kind": "bonus", "ghosts": ghost_below(4)}, "deepest"),
+        ({"path": [0, 2, 4, 5], "next_kind": "bonus", "ghosts": ghost_below(5)}, "leaf"),
     ],
 )
 def test_each_kind(changes: dict[str, Any], kind: str) -> None:

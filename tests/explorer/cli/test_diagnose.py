@@ -99,6 +99,8 @@ def test_a_prompt_that_cannot_be_decoded_is_left_out_and_said(
         ),
         (["--questions", "q", "--method", "eagle2", "--every", "0"], "--every must be"),
         (["--prompt", "x", "--method", "eagle2", "--set", "magic=1"], "no method has it"),
+        (["--prompt", "x", "--method", "eagle2", "--max-new-tokens", "0"], "max_new_tokens must be at least 1"),
+        (["--prompt", " ", "--method", "eagle2"], "the prompt is empty"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
