@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from explorer.calibration import Calibration
@@ -74,7 +73,7 @@ def ranking(found: Diagnosis) -> list[Table]:
         "Prompts",
         ["tau", "accepted", "speedup", "prompt", "method", "mostly", "worst pass"],
         [_prompt(row) for row in found.prompts],
-        " ".join([PROMPTS_NOTE, *_command(found.prompts)]),
+        PROMPTS_NOTE,
     )
     places = {row.run: where(row) for row in found.prompts}
     rows = [_span(span, f"{places[span.run]}, step {span.step + 1}") for span in shown_spans(found)]
@@ -119,14 +118,6 @@ def method_tables(item: MethodDiagnosis) -> list[Table]:
 def where(row: PromptRow) -> str:
     """How to find a run again."""
     return row.file or f"run {row.run + 1}"
-
-
-def _command(rows: Sequence[PromptRow]) -> list[str]:
-    """What draws the worst pass of all: a narrow table breaks names where nobody could copy them."""
-    first = next((row for row in rows if row.file and row.worst_step is not None), None)
-    if first is None or first.worst_step is None:
-        return []
-    return [f"To draw the first: python -m explorer show {shlex.quote(where(first))} --step {first.worst_step + 1}"]
 
 
 def _prompt(row: PromptRow) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +87,7 @@ def show(found: Diagnosis, console: Console) -> None:
     """The verdicts and the tables; nothing in a prompt or token can steer the terminal."""
     for each in (overview(found), *ranking(found)):
         _print_table(each, console)
+    _print_command(found, console)
     for item in found.methods:
         console.rule(plain(item.label), align="left")
         for each in method_tables(item):
@@ -94,6 +96,17 @@ def show(found: Diagnosis, console: Console) -> None:
         console.print(plain(f"{item.label}: what would help"), style="bold")
         for line in verdict_lines(item):
             console.print(plain(sentence(line)))
+
+
+def _print_command(found: Diagnosis, console: Console) -> None:
+    """What draws the worst pass of all: a narrow table breaks names where nobody could copy them."""
+    first = next((row for row in found.prompts if row.file and row.worst_step is not None), None)
+    if first is not None and first.file and first.worst_step is not None:
+        command = f"show {shlex.quote(first.file)} --step {first.worst_step + 1}"
+        console.print(
+            plain(f"The first of the prompts' worst passes, drawn: python -m explorer {command}"), soft_wrap=True
+        )
+        console.print()
 
 
 def _print_table(each: Table, console: Console) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-
 from explorer.diagnose import Subject, diagnose
 from explorer.diagnose_words import BAR, NUM_BEST, NUM_WORST, bar, method_tables, overview, ranking
 from tests.support.recorded import recorded
@@ -29,15 +26,6 @@ def test_a_prompt_says_where_its_worst_pass_is() -> None:
     steps = [(each.worst_step or 0) + 1 for each in FOUND.prompts]  # counted from 1, as on the page
     places = [row[-1] for row in prompts.rows]
     assert places[0].startswith(f"run 2, step {steps[0]}: ") and places[1].startswith(f"a.json, step {steps[1]}: ")
-
-
-def test_the_worst_pass_comes_with_the_command_that_draws_it() -> None:
-    prompts, _ = ranking(diagnose([Subject(recorded("eagle2-code"), "my runs/a.json")]))
-    found = re.search(r"python -m explorer (.*)", prompts.note)
-    worst = prompts.rows[0][-1]
-    assert found and shlex.split(found[1])[:3] == ["show", "my runs/a.json", "--step"]
-    assert worst.startswith(f"my runs/a.json, step {shlex.split(found[1])[3]}: ")
-    assert "explorer show" not in ranking(diagnose([Subject(recorded("eagle2-code"))]))[0].note, "no file, no command"
 
 
 def test_bars() -> None:

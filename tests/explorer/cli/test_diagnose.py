@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -62,6 +63,20 @@ def test_a_prompt_is_told_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     for part in ("Prompts", "By kind of token", "By the target's entropy", "EAGLE-2: what would help"):
         assert part in text
+
+
+def test_the_worst_pass_comes_with_the_command_that_draws_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "my runs" / "t.json.gz"
+    write_trace(make_trace(steps=20), file)
+    assert main(["diagnose", str(file)]) == 0
+    found = re.search(r"drawn: python -m explorer (.*)", capsys.readouterr().out)
+    assert found
+    words = shlex.split(found[1])
+    assert words[:3] == ["show", str(file), "--step"]
+    assert main(words) == 0
+    assert f"step {words[3]} of 20" in capsys.readouterr().out
 
 
 def test_traces_need_no_torch(tmp_path: Path) -> None:
