@@ -159,7 +159,7 @@ class ServedRunner:
             yield event
             self._check_stop()
             if decoding is not None and not isinstance(event, Finished):
-                self._check_time(time.monotonic() - decoding)
+                self._check_time(time.monotonic() - decoding, report)
 
     def _note(self, report: RunReport, event: Event) -> None:
         if isinstance(event, Started):
@@ -178,13 +178,15 @@ class ServedRunner:
             raise LimitError(f"A run may write at most {limit:,} tokens here, not {request.max_new_tokens:,}.")
         return dataclasses.replace(request, max_prompt_tokens=self._limits.max_prompt_tokens)
 
-    def _check_time(self, seconds: float) -> None:
+    def _check_time(self, seconds: float, report: RunReport) -> None:
         limit = self._limits.max_seconds
-        if seconds > limit:
-            raise LimitError(
-                f"Stopped after {seconds:,.0f} s of decoding: this server gives a run {limit:,.0f} s. "
-                "Ask for fewer tokens or rows."
-            )
+        if seconds <= limit:
+            return
+        if not report.num_tokens:  # rows are not to blame
+            what, ask = "of plain decoding, before the first step", "Ask for fewer tokens."
+        else:
+            what, ask = "of decoding", "Ask for fewer tokens or rows."
+        raise LimitError(f"Stopped after {seconds:,.0f} s {what}: this server gives a run {limit:,.0f} s. {ask}")
 
     def _check_stop(self) -> None:
         if self._must_end:
