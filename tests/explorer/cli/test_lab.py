@@ -40,7 +40,7 @@ def test_a_record_is_shown_and_experiments_are_listed(tmp_path: Path, capsys: py
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "give an experiment: temperature"),
+        ([], "give an experiment: temperature, tree, desync, batch, template, context or all\n"),
         (["magic"], "or all, not 'magic'"),
         (["tree", "--methods", "autoregressive"], "cannot be experimented with"),
         (["tree", "--methods", ","], "none cannot"),
