@@ -29,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every", type=float, metavar="S", help="read again every S seconds, and show what came between"
     )
     parser.add_argument("--times", type=int, metavar="N", help="how many readings (one; with --every until Ctrl-C)")
-    parser.add_argument(
-        "--json", action="store_true", help="a JSON line a reading, with its seconds since the last"
-    )
+    parser.add_argument("--json", action="store_true", help="a JSON line a reading, with its seconds since the last")
 
 
 def run(args: argparse.Namespace) -> int:
