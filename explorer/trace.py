@@ -281,11 +281,10 @@ def from_json(text: str) -> Trace:
 
 def write_trace(trace: Trace, path: str | Path) -> None:
     """Write ``.json`` or ``.json.gz`` atomically: a failure leaves any older file as it was."""
-    path = Path(path)
     data = to_json(trace).encode()
-    if path.suffix == ".gz":
+    if Path(path).suffix == ".gz":
         data = gzip.compress(data, compresslevel=9, mtime=0)
-    write_atomically(path, data)
+    write_atomically(Path(path), data)
 
 
 def read_trace(path: str | Path) -> Trace:
