@@ -35,7 +35,8 @@ SPANS_NOTE = (
     "Lines and sentences of the output by the share of their tokens that came from a draft: the worst, the best."
 )
 MISSES_NOTE = (
-    "Columns are the endings above: outranked is too low in the drafter's list, tree ended is accepted to a leaf."
+    "Columns are the endings above: outranked is too low in the drafter's list, tree ended is accepted to a leaf, at "
+    "the deepest level or above it."
 )
 ENTROPY_NOTE = (
     "How unsure the target was of the token, in bits: at least so many, because a trace keeps its five most probable "

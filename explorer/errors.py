@@ -35,3 +35,7 @@ class DeviceError(ExplorerError):
 
 class LimitError(ExplorerError):
     """A run that is beyond what the operator of this server allows; one that had begun keeps what it has so far."""
+
+
+class ShutdownError(LimitError):
+    """A run that the server refused or ended because it is stopping."""

@@ -152,8 +152,11 @@ def drafter_source(request: RunRequest, preset: TargetPreset) -> str | None:
         return None
     source = request.drafter or preset.drafters.get(request.method)
     if not source:
+        known = load_targets()
+        presets = "" if preset.name in known else f", or a preset as target: {', '.join(known)}"
         raise SettingError(
-            f"no drafter is known for {request.method} on target {preset.name}: name one with --drafter DIR_OR_ID"
+            f"no drafter is known for {request.method} on target {preset.name}: "
+            f"name one with --drafter DIR_OR_ID{presets}"
         )
     return drafter_path(source)
 

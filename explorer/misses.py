@@ -1,9 +1,10 @@
 """How a run's drafts ended, counted: which way they missed the target's choice, with an example of each.
 
 Every complete step ends in one way: insight.MISS_CLASSES where the walk ended among drafted children, ``deepest`` or
-``leaf`` where it ended at a row without any, ``plain`` where nothing was drafted. The shares tell what would help: more
-depth, more width, a larger budget, or better guesses. Steps that rested missed nothing and are counted apart. Standard
-library only.
+``leaf`` where it ended at a row without any, ``plain`` where nothing was drafted. ``deepest`` is the deepest level that
+was drafted, pruned nodes included: where a deeper node was cut, more depth would be cut as well. The shares tell what
+would help: more depth, more width, a larger budget, or better guesses. Steps that rested missed nothing and are counted
+apart. Standard library only.
 """
 
 from __future__ import annotations
@@ -76,8 +77,9 @@ def ending_of(step: Step) -> str:
     kind = miss_class(step)
     if kind is not None:
         return kind
-    level = depths(step.tree.parent)
-    deepest = max(depth for depth, role in zip(level, step.tree.role, strict=True) if role == "draft")
+    level = depths([*step.tree.parent, *step.ghosts.parent])
+    roles = [*step.tree.role, *("draft" for _ in step.ghosts.parent)]
+    deepest = max(depth for depth, role in zip(level, roles, strict=True) if role == "draft")
     return "deepest" if level[step.path[-1]] == deepest else "leaf"
 
 

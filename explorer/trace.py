@@ -283,16 +283,17 @@ def from_json(text: str) -> Trace:
 
 def write_trace(trace: Trace, path: str | Path) -> None:
     """Write ``.json`` or ``.json.gz`` atomically: a failure leaves any older file as it was."""
-    path = Path(path)
     data = to_json(trace).encode()
-    if path.suffix == ".gz":
-        data = gzip.compress(data, compresslevel=9, mtime=0)
-    write_atomically(path, data)
+    write_atomically(Path(path), gzip.compress(data, mtime=0) if Path(path).suffix == ".gz" else data)
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a trace file; raises TraceError for a missing, oversized, broken or unknown one."""
-    return from_json(unpack(read_bytes(Path(path))))
+    """Read a trace file; raises TraceError, with its name, for a missing, oversized, broken or unknown one."""
+    data = read_bytes(Path(path))
+    try:
+        return from_json(unpack(data))
+    except TraceError as error:
+        raise TraceError(f"{path}: {error}") from error
 
 
 def _refuse_constant(name: str) -> None:

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
         for lane, sampling in samplings.items()
     }
     questions = choose_questions(args)
-    _check(requests)
+    check_requests(requests.values())
     head = _head(args, lanes, [question.id for question in questions]) | _sampling_head(samplings)
     head |= {"adaptive": resting} if resting else {}
     head |= _adapted_head(requests)
@@ -144,13 +144,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check(requests: Mapping[str, RunRequest]) -> None:
+def check_requests(requests: Iterable[RunRequest]) -> None:
     """Refuse, before anything loads, settings that no run could have."""
     from explorer.config import resolve
     from explorer.loading import method_class  # torch and transformers
     from explorer.run_setup import check_request
 
-    for request in requests.values():
+    for request in requests:
         check_request(request)
         resolve(method_class(request).Settings, {k: v for k, v in request.settings.items() if k != "preset"})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from explorer.cli.bench import add_question_arguments, choose_questions, prompt_bar
+from explorer.cli.bench import add_question_arguments, check_requests, choose_questions, prompt_bar
 from explorer.cli.lanes import samplings_of, settings_of
 from explorer.cli.run_options import add_placement_arguments, add_run_arguments, placement
 from explorer.cli.show import plain, sentence
@@ -55,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-baseline", action="store_true", help="leave plain decoding out: no break-even is known")
     parser.add_argument("--traces", type=Path, metavar="DIR", help="also write the traces that were made")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the diagnosis as Markdown")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON instead of tables; steps count from 0 there, as in the traces"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,6 +88,7 @@ def show(found: Diagnosis, console: Console) -> None:
     """The verdicts and the tables; nothing in a prompt or token can steer the terminal."""
     for each in (overview(found), *ranking(found)):
         _print_table(each, console)
+    _print_command(found, console)
     for item in found.methods:
         console.rule(plain(item.label), align="left")
         for each in method_tables(item):
@@ -93,6 +97,17 @@ def show(found: Diagnosis, console: Console) -> None:
         console.print(plain(f"{item.label}: what would help"), style="bold")
         for line in verdict_lines(item):
             console.print(plain(sentence(line)))
+
+
+def _print_command(found: Diagnosis, console: Console) -> None:
+    """What draws the worst pass of all: a narrow table breaks names where nobody could copy them."""
+    first = next((row for row in found.prompts if row.file and row.worst_step is not None), None)
+    if first is not None and first.file and first.worst_step is not None:
+        command = f"show {shlex.quote(first.file)} --step {first.worst_step + 1}"
+        console.print(
+            plain(f"The first of the prompts' worst passes, drawn: python -m explorer {command}"), soft_wrap=True
+        )
+        console.print()
 
 
 def _print_table(each: Table, console: Console) -> None:
@@ -111,6 +126,7 @@ def _make(args: argparse.Namespace) -> Iterator[Subject]:
     """Run every question with every method; what was made is written at once, so that a stop costs one run."""
     questions = [Question("prompt", "all", args.prompt)] if args.prompt is not None else choose_questions(args)
     requests = _requests(args)
+    check_requests(replace(request, prompt=questions[0].text) for request in requests)
     from explorer.loading import with_one_target  # torch
     from explorer.runner import Runner
 

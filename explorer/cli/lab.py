@@ -55,7 +55,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     names = EXPERIMENTS if args.name == ALL else (args.name,)
     if args.name not in (*EXPERIMENTS, ALL):
-        raise SettingError(f"give an experiment: {', '.join(EXPERIMENTS)} or {ALL}, not {args.name!r}")
+        said = "" if args.name is None else f", not {args.name!r}"
+        raise SettingError(f"give an experiment: {', '.join(EXPERIMENTS)} or {ALL}{said}")
     requests, prompts = _requests(args), _prompts()
     out = (args.out or records_folder()) if args.name == ALL else args.out
     places = {name: out / f"{name}.json" if out and args.name == ALL else out for name in names}

@@ -114,6 +114,7 @@ def _serve(args: argparse.Namespace, options: AppOptions, stop: Any) -> None:
         page.launch(**launch, prevent_thread_lock=True, app_kwargs={"routes": routes})
     except OSError as error:
         raise SettingError(f"the page cannot listen there: {error}") from error
+    print(f"Open {page.local_url} in a browser; Ctrl-C ends the server.", flush=True)
     runner.warm_up(needs_default_target=any(preset.source == DEFAULT_TARGET for preset in options.targets))
     LOG.info("serving", extra={"fields": {"url": page.local_url}})
     stop.wait()

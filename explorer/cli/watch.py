@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 import time
 from itertools import count, islice
 
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from explorer.cli.tables import print_table
 from explorer.codec import encode
-from explorer.errors import SettingError
+from explorer.errors import ExplorerError, SettingError
 from explorer.server_figures import BETWEEN, SINCE_START, Reading, between, figures_of, table_of
 
 HELP = "show what running vLLM, SGLang or explorer servers count of their drafts"
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every", type=float, metavar="S", help="read again every S seconds, and show what came between"
     )
     parser.add_argument("--times", type=int, metavar="N", help="how many readings (one; with --every until Ctrl-C)")
-    parser.add_argument("--json", action="store_true", help="a JSON line a reading")
+    parser.add_argument("--json", action="store_true", help="a JSON line a reading, with its seconds since the last")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,7 +50,13 @@ def run(args: argparse.Namespace) -> int:
     for number in islice(count(), times):
         if number:
             time.sleep(args.every)
-        reading = _read(urls)
+        try:
+            reading = _read(urls)
+        except ExplorerError as error:
+            if before is None:
+                raise
+            print(f"left out: {error}", file=sys.stderr, flush=True)  # a server that restarts is watched on
+            continue
         _show(reading, before, is_json=args.json)
         before = reading
     return 0
@@ -71,8 +78,12 @@ def _read(urls: list[str]) -> Reading:
 def _show(reading: Reading, before: Reading | None, *, is_json: bool) -> None:
     shown, title = (reading, SINCE_START) if before is None else (between(before, reading), BETWEEN)
     if is_json:
-        rows = [encode(series) | encode(figures_of(counts)) for series, counts in shown.counts.items()]
-        print(json.dumps({"since": title, "series": rows}, allow_nan=False), flush=True)
+        rows = [
+            encode(series) | encode(figures_of(counts)) | {"drafted": counts.drafted, "accepted": counts.accepted}
+            for series, counts in shown.counts.items()
+        ]
+        seconds = None if before is None else shown.seconds
+        print(json.dumps({"since": title, "seconds": seconds, "series": rows}, allow_nan=False), flush=True)
         return
     table = table_of(shown, title)
     print_table(Console(), table, has_note=before is None)

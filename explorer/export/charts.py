@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
-from explorer.export.labels import shorten
+from explorer.export.labels import num_cells, shorten
 from explorer.export.pen import BASELINE, FONT, NAMESPACE, Pen, number
 from explorer.insight import visible
 
 BAR, BAR_GAP, BAR_HEIGHT = 38.0, 8.0, 96.0  # px
 MIN_WIDTH, HEAD, FOOT = 150.0, 40.0, 22.0
+HEADING = 13  # px
+HEADING_CELL = 0.62 * HEADING
 NAME_CELLS, CELL = 16, 0.62 * FONT  # a name is cut to so many cells of so many px
 LINE, AXIS, VALUE = 24.0, 270.0, 150.0
 
 
 def bar_chart(title: str, bars: Sequence[tuple[str, float | None, str]], colours: Mapping[str, str]) -> str:
     """Upright bars. bars: (name, height from 0 to 1 or None, its value in words), from left to right."""
-    width = max(MIN_WIDTH, len(bars) * (BAR + BAR_GAP) + BAR_GAP)
+    heading = num_cells(visible(title)) * HEADING_CELL  # few bars are narrower than their heading
+    width = max(MIN_WIDTH, len(bars) * (BAR + BAR_GAP) + BAR_GAP, heading)
     root, pen = _picture(title, width, HEAD + BAR_HEIGHT + FOOT, colours)
     foot = HEAD + BAR_HEIGHT
     pen.add("line", x1=0, x2=width, y1=foot, y2=foot, stroke="rule")
@@ -71,5 +74,5 @@ def _picture(title: str, width: float, height: float, colours: Mapping[str, str]
     shown = visible(title)
     pen.add("title", shown)
     group = pen.add("g", font_family="system-ui, sans-serif", font_size=FONT)
-    group.add("text", shown, x=0, y=14, font_size=13, font_weight=600, fill="text")
+    group.add("text", shown, x=0, y=14, font_size=HEADING, font_weight=600, fill="text")
     return root, group

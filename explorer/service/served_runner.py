@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
-from explorer.errors import ExplorerError, LimitError
+from explorer.errors import ExplorerError, LimitError, ShutdownError
 from explorer.prediction import CostReport
 from explorer.runner_events import BaselineProgress, DeviceState, Event, Finished, RunRequest, Started, Status, Stepped
 from explorer.trace import Step
@@ -40,8 +40,8 @@ class Runs(Protocol):
 class RunReport:
     """What may be told of a run: names, counts and times, and nothing of its text.
 
-    stop: a trace's own stop, or "refused" (before its first token), "limit", "error". Seconds from when it was asked
-    for; waited_s of them for the device.
+    stop: a trace's own stop, or "refused" (before its first token), "limit" (the operator's), "shutdown" (it ran when
+    the server ended), "error". Seconds from when it was asked for; waited_s of them for the device.
     """
 
     run: str
@@ -94,8 +94,8 @@ class ServedRunner:
         try:
             with closing(self._runner.run(self._within_limits(request))) as events:
                 yield from self._watch(events, report)
-        except LimitError:
-            report.stop = "limit"
+        except LimitError as error:
+            report.stop = "shutdown" if isinstance(error, ShutdownError) else "limit"
             raise
         except ExplorerError:
             report.stop = "error" if report.num_tokens else "refused"
@@ -159,7 +159,7 @@ class ServedRunner:
             yield event
             self._check_stop()
             if decoding is not None and not isinstance(event, Finished):
-                self._check_time(time.monotonic() - decoding)
+                self._check_time(time.monotonic() - decoding, report)
 
     def _note(self, report: RunReport, event: Event) -> None:
         if isinstance(event, Started):
@@ -178,22 +178,24 @@ class ServedRunner:
             raise LimitError(f"A run may write at most {limit:,} tokens here, not {request.max_new_tokens:,}.")
         return dataclasses.replace(request, max_prompt_tokens=self._limits.max_prompt_tokens)
 
-    def _check_time(self, seconds: float) -> None:
+    def _check_time(self, seconds: float, report: RunReport) -> None:
         limit = self._limits.max_seconds
-        if seconds > limit:
-            raise LimitError(
-                f"Stopped after {seconds:,.0f} s of decoding: this server gives a run {limit:,.0f} s. "
-                "Ask for fewer tokens or rows."
-            )
+        if seconds <= limit:
+            return
+        if not report.num_tokens:  # rows are not to blame
+            what, ask = "of plain decoding, before the first step", "Ask for fewer tokens."
+        else:
+            what, ask = "of decoding", "Ask for fewer tokens or rows."
+        raise LimitError(f"Stopped after {seconds:,.0f} s {what}: this server gives a run {limit:,.0f} s. {ask}")
 
     def _check_stop(self) -> None:
         if self._must_end:
-            raise LimitError(STOPPING)
+            raise ShutdownError(STOPPING)
 
     def _enter(self) -> None:
         with self._lock:
             if self._is_stopping:
-                raise LimitError(STOPPING)
+                raise ShutdownError(STOPPING)
             self._num_running += 1
 
     def _leave(self) -> None:

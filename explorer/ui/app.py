@@ -136,6 +136,7 @@ def launch_settings(options: AppOptions) -> dict[str, Any]:
         "server_name": options.host,
         "server_port": options.port,
         "share": options.is_shared,
+        "quiet": not options.is_shared,  # its advice is for programmers; only it knows its link
         "max_threads": MAX_THREADS,
         "show_error": False,
         "run_history": False,

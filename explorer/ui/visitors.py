@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from explorer.errors import LimitError
+from explorer.insight import plural
 
 
 class Visitors:
@@ -26,9 +27,8 @@ class Visitors:
             return
         with self._lock:
             if self._num_runs[visitor] >= self._max_runs:
-                raise LimitError(
-                    f"You have {self._max_runs} runs waiting or running here already: let one end, or stop it."
-                )
+                runs = plural(self._max_runs, "run")
+                raise LimitError(f"You have {runs} waiting or running here already: let one end, or stop it.")
             self._num_runs[visitor] += 1
         try:
             yield

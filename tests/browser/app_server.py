@@ -44,7 +44,7 @@ class AppServer:
         return self._demo._queue
 
     def __enter__(self) -> AppServer:
-        _, self.url, _ = self._demo.launch(**self._launch, prevent_thread_lock=True, quiet=True)
+        _, self.url, _ = self._demo.launch(**self._launch, prevent_thread_lock=True)
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -98,7 +98,8 @@ def test_where_a_drafter_comes_from(tmp_path, monkeypatch):
     ("wanted", "preset", "says"),
     [
         (request("autoregressive", drafter="x"), PRESET, "uses no drafter"),
-        (request("medusa"), TargetPreset("t", "t", "t"), "--drafter DIR_OR_ID"),
+        (request("medusa"), TargetPreset("t", "t", "t"), "--drafter DIR_OR_ID, or a preset as target: smollm2, "),
+        (request("eagle3"), TargetPreset("smollm2", "t", "t"), "--drafter DIR_OR_ID$"),
         (
             request("magic"),
             PRESET,

@@ -28,6 +28,10 @@ def make_step(**changes: Any) -> Step:
     return replace(step, ghosts=GhostColumns(), **(values | changes))
 
 
+def ghost_below(parent: int) -> GhostColumns:
+    return GhostColumns([7], [parent], [0.1], [-3.0], [0.4])
+
+
 @pytest.mark.parametrize(
     ("changes", "kind"),
     [
@@ -35,14 +39,23 @@ def make_step(**changes: Any) -> Step:
         ({"next_draft_rank": 40}, "outranked"),
         ({"next_token": 4}, "elsewhere"),
         ({"next_token": 3}, "sampled"),
-        ({"next_token": 7, "ghosts": GhostColumns([7], [1], [0.1], [-3.0], [0.4])}, "pruned"),
+        ({"next_token": 7, "ghosts": ghost_below(1)}, "pruned"),
         ({"path": [0, 1, 3], "next_kind": "bonus"}, "leaf"),
         ({"path": [0, 2, 4, 5], "next_kind": "bonus"}, "deepest"),
+        ({"path": [0, 2, 4, 5], "next_kind": "bonus", "ghosts": ghost_below(4)}, "deepest"),
+        ({"path": [0, 2, 4, 5], "next_kind": "bonus", "ghosts": ghost_below(5)}, "leaf"),
     ],
 )
 def test_each_kind(changes: dict[str, Any], kind: str) -> None:
     ghosts = changes.pop("ghosts", GhostColumns())
     assert ending_of(replace(make_step(**changes), ghosts=ghosts)) == kind
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDED if name.startswith("eagle2")])
+def test_the_deepest_level_is_the_one_that_the_settings_ask_for(name: str) -> None:
+    trace = recorded(name)
+    ends = [step for step in trace.steps if not step.is_cut and step.num_drafted and ending_of(step) == "deepest"]
+    assert all(len(step.path) - 1 == trace.settings["depth"] + 1 for step in ends)
 
 
 def test_a_step_without_drafts_is_plain() -> None:

@@ -82,8 +82,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 def test_broken_files_are_named(tmp_path, content, says):
     path = tmp_path / "t.json"
     path.write_bytes(content)
-    with pytest.raises(TraceError, match=says):
+    with pytest.raises(TraceError, match=says) as caught:
         read_trace(path)
+    assert str(caught.value).startswith(f"{path}: "), "one of several files"
 
 
 def test_missing_file_and_folder(tmp_path):

@@ -188,6 +188,7 @@ def test_sigterm_ends_runs_and_exits_with_0(served: Served) -> None:
     thread.join(30)
     log = served.log()
     assert '"event": "stopped", "is_idle": true' in log
+    assert f"Open {served.url}" in log and "launch()" not in log, "where the page is, and no advice for programmers"
     assert "Traceback" not in log
 
 

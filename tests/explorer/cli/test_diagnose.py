@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -64,6 +65,20 @@ def test_a_prompt_is_told_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
         assert part in text
 
 
+def test_the_worst_pass_comes_with_the_command_that_draws_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "my runs" / "t.json.gz"
+    write_trace(make_trace(steps=20), file)
+    assert main(["diagnose", str(file)]) == 0
+    found = re.search(r"drawn: python -m explorer (.*)", capsys.readouterr().out)
+    assert found
+    words = shlex.split(found[1])
+    assert words[:3] == ["show", str(file), "--step"]
+    assert main(words) == 0
+    assert f"step {words[3]} of 20" in capsys.readouterr().out
+
+
 def test_traces_need_no_torch(tmp_path: Path) -> None:
     write_trace(make_trace(steps=20), tmp_path / "t.json.gz")
     command = [sys.executable, "-c", WITHOUT_TORCH, "diagnose", str(tmp_path / "t.json.gz")]
@@ -99,6 +114,8 @@ def test_a_prompt_that_cannot_be_decoded_is_left_out_and_said(
         ),
         (["--questions", "q", "--method", "eagle2", "--every", "0"], "--every must be"),
         (["--prompt", "x", "--method", "eagle2", "--set", "magic=1"], "no method has it"),
+        (["--prompt", "x", "--method", "eagle2", "--max-new-tokens", "0"], "max_new_tokens must be at least 1"),
+        (["--prompt", " ", "--method", "eagle2"], "the prompt is empty"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -40,7 +40,7 @@ def test_a_record_is_shown_and_experiments_are_listed(tmp_path: Path, capsys: py
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "give an experiment: temperature"),
+        ([], "give an experiment: temperature, tree, desync, batch, template, context or all"),
         (["magic"], "or all, not 'magic'"),
         (["tree", "--methods", "autoregressive"], "cannot be experimented with"),
         (["tree", "--methods", ","], "none cannot"),
@@ -52,4 +52,6 @@ def test_a_record_is_shown_and_experiments_are_listed(tmp_path: Path, capsys: py
 )
 def test_mistakes_are_one_line(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", *words]) == 2
-    assert says in capsys.readouterr().err.strip().splitlines()[-1]
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert says in line
+    assert "None" not in line

@@ -47,6 +47,24 @@ def test_the_second_reading_says_what_came_between(
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert (first["since"], second["since"]) == ("Since the server's start", "Since the reading before")
     assert second["series"][0]["tau"] == 4.0
+    assert (second["series"][0]["drafted"], second["series"][0]["accepted"]) == (0.0, 30.0)
+    assert first["seconds"] is None and 0 <= second["seconds"] < 5, "what rates are made of; the sleep was none"
+
+
+def test_a_server_that_is_away_for_a_while_is_watched_on(
+    server: tuple[str, Behaviour], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, behaviour = server
+    pages = iter([{}, {"/metrics": server_pages.VLLM.replace(" 100.0", " 110.0").replace(" 120.0", " 150.0")}])
+    monkeypatch.setattr("explorer.cli.watch.time.sleep", lambda _: setattr(behaviour, "pages", next(pages)))
+    assert main(["watch", url, "--every", "5", "--times", "3", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert [json.loads(line)["since"] for line in captured.out.splitlines()] == [
+        "Since the server's start",
+        "Since the reading before",
+    ]
+    assert json.loads(captured.out.splitlines()[1])["series"][0]["tau"] == 4.0
+    assert captured.err.startswith("left out: ") and captured.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

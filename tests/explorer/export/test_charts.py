@@ -20,6 +20,12 @@ def test_bars_are_as_high_as_their_share() -> None:
     assert "50%" in [text.text for text in root.iter(f"{SVG}text")]
 
 
+def test_a_heading_fits_above_one_bar() -> None:
+    root = ElementTree.fromstring(bar_chart("passes by accepted drafts", [("0", 1.0, "9")], COLOURS))
+    assert float(root.get("width", "")) >= 192, "as wide as a browser draws this heading in DejaVu Sans"
+    assert float(ElementTree.fromstring(bar_chart("x", [("0", 1.0, "9")], COLOURS)).get("width", "")) < 192
+
+
 def test_medians_stand_inside_their_quartiles_and_nothing_is_a_dash() -> None:
     spread = {"median": 1.2, "low_quartile": 1.0, "high_quartile": 1.6}
     root = ElementTree.fromstring(spread_chart("x", [("a", spread), ("b", None)], COLOURS, 1.0))

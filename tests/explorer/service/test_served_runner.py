@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from explorer.errors import DeviceError, LimitError
-from explorer.runner_events import Finished, RunRequest, Started, Status, Stepped, drain
+from explorer.runner_events import BaselineProgress, Finished, RunRequest, Started, Status, Stepped, drain
 from explorer.service.served_runner import RunLimits, RunReport, ServedRunner
 from explorer.trace import Step
 from tests.support.fake_runner import FakeRunner
@@ -94,6 +94,16 @@ def test_a_run_that_takes_too_long_is_stopped_at_its_next_step() -> None:
     assert not fake.device.locked()
 
 
+def test_a_time_limit_that_plain_decoding_used_up_is_told_so() -> None:
+    runner, fake, _ = served(RunLimits(64, None, max_seconds=0.02))
+    events = runner.run(REQUEST)
+    until(events, BaselineProgress)
+    time.sleep(0.05)
+    with pytest.raises(LimitError, match=r"of plain decoding, before the first step: .*Ask for fewer tokens\.$"):
+        next(events)
+    assert not fake.device.locked()
+
+
 def test_waiting_is_measured_and_no_part_of_the_time_limit() -> None:
     class Waits(FakeRunner):
         def run(self, request: RunRequest) -> Any:
@@ -145,7 +155,7 @@ def test_a_stop_ends_a_long_run_at_its_next_step() -> None:
     assert runner.stop(grace_s=0, cancel_s=10)
     thread.join(10)
     assert "stopping" in errors[0]
-    assert notes.reports[0].stop == "limit"
+    assert notes.reports[0].stop == "shutdown", "no limit of the operator's ended it"
     assert not fake.device.locked()
 
 

@@ -35,6 +35,8 @@ def test_launch_settings_keep_it_private_and_offline() -> None:
     assert settings["run_history"] is False
     assert settings["show_error"] is False
     assert settings["enable_monitoring"] is False
+    assert settings["quiet"], "Gradio's advice on launch() is for programmers"
+    assert not launch_settings(AppOptions((TINY,), is_shared=True))["quiet"], "only Gradio tells the public link"
     assert settings["strict_cors"] is True
     assert settings["allowed_paths"] == []
     assert settings["max_file_size"]

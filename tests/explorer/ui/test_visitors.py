@@ -18,3 +18,6 @@ def test_places_are_bounded_by_visitor_and_given_back() -> None:
     with visitors.admit("a"), visitors.admit("a"):
         pass
     assert not visitors._num_runs, "a visitor who left leaves nothing behind"
+    alone = Visitors(1)
+    with alone.admit("a"), pytest.raises(LimitError, match="You have 1 run waiting"), alone.admit("a"):
+        pass
