@@ -47,7 +47,7 @@ def test_a_record_is_shown_and_experiments_are_listed(tmp_path: Path, capsys: py
         (["tree", "--set", "wings=2"], "no method has it"),
         (["tree", "--out", "."], "is a directory"),
         (["--show", "gone.json"], "is no record of the laboratory"),
-        (["tree", "--target", "/no/such/folder", "--drafter", "/no/such"], "no/such/folder"),
+        (["tree", "--target", "/no/such/folder", "--drafter", GOLDEN[-1]], "no/such/folder"),
     ],
 )
 def test_mistakes_are_one_line(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
