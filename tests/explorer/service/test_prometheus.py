@@ -88,7 +88,8 @@ def test_the_sample_alerts_are_silent_at_what_the_shipped_drafters_reach() -> No
     for rule in rules():
         methods, bound = re.search(r'method=~"([^"]+)"', rule["expr"]), re.search(r"< ([\d.]+)\s*$", rule["expr"])
         if methods and bound:
-            for name in filter(re.compile(methods[1]).fullmatch, report["methods"]):
+            lanes = [name for name in report["methods"] if ":" not in name]  # others are a method's other trees
+            for name in filter(re.compile(methods[1]).fullmatch, lanes):
                 is_first = 'position="0"' in rule["expr"]
                 lane = report["methods"][name]
                 normal = lane["acceptance_by_depth"][0] if is_first else lane["draft_acceptance_rate"]
