@@ -27,6 +27,7 @@ ACCEPTANCES = ("greedy", "rejection", "typical")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 BACKENDS = ("auto", "naive", "triton")
 NUMERICS = ("fast", "bitwise")  # bitwise: no row of a verify pass depends on the others, to the last bit
+EXECUTIONS = ("auto", "eager", "graphed")  # graphed: a GPU launches a whole verify pass at once
 CACHES = ("rows", "slots")  # what a commit does: move the accepted rows, or take over their slots
 DEFAULT_TARGET = "smollm2"
 PUBLISHED = "paper"  # the preset every target has: a method's own defaults are the published values

@@ -18,7 +18,7 @@ from explorer.sampling import Sampler
 from explorer.target import Target
 from explorer.trace import PrefillTimes, Step, StepTimes
 from explorer.tree import DraftTree
-from explorer.verify import Verdict, is_finite, verify_greedy, verify_rejection, verify_typical
+from explorer.verify import Verdict, finite_choices, is_finite, verify_greedy, verify_rejection, verify_typical
 
 FALLBACK = "fallback"  # a plain step's reason, and the place in ``extra`` where the policy's figures lie
 _ROOM = 64  # cache rows beyond the output that the first allocation leaves for a tree; more are made when needed
@@ -80,10 +80,14 @@ class Decoding:
         if not all(0 <= token < size for token in ids):
             raise PromptError(f"a prompt token is outside the target's vocabulary: ids go from 0 to {size - 1}")
 
+    @property
+    def capacity(self) -> int:
+        """Tokens that the target's cache is asked to hold: all of the run, and a tree."""
+        return len(self._prompt_ids) + self._budget + _ROOM
+
     def prefill(self) -> None:
         """The prompt passes of target and drafter; chooses the first token, which may already end the run."""
-        capacity = len(self._prompt_ids) + self._budget + _ROOM
-        self._target.start(capacity, self._options.cache, self._method.feature_layers)
+        self._target.start(self.capacity, self._options.cache, self._method.feature_layers)
         self._clock.start()
         output = self._target.prefill(self._prompt_ids)
         target_ms = self._clock.lap()
@@ -113,10 +117,10 @@ class Decoding:
         drafting_ms = clock.lap()
         output = target.forward(tree)
         verify_ms = clock.lap()
-        if not is_finite(output.logits):
+        verdict = self._judge(draft, tree, output.logits)
+        if verdict is None:
             self.stop = "non_finite"
             return None
-        verdict = self._judge(draft, tree, output.logits)
         prefix_len, emitted = target.length, self._cut(verdict)
         judging_ms = clock.lap()
         target.commit(verdict.path[: len(emitted)])  # the last emitted token is the next root, not yet in the cache
@@ -141,10 +145,13 @@ class Decoding:
         extra = {FALLBACK: self._fallback.told()}
         return Draft(DraftTree.from_lists([root], [-1]), extra=extra, plain_reason=FALLBACK)
 
-    def _judge(self, draft: Draft, tree: DraftTree, logits: Tensor) -> Verdict:
-        """The acceptance rule that the run's sampling names."""
+    def _judge(self, draft: Draft, tree: DraftTree, logits: Tensor) -> Verdict | None:
+        """By the acceptance rule that the run's sampling names; None where a logit is not finite."""
         if self._options.sampling.rule == "greedy":
-            return verify_greedy(tree, logits)
+            choices = finite_choices(logits)
+            return None if choices is None else verify_greedy(tree, logits, choices)
+        if not is_finite(logits):
+            return None
         if self._options.sampling.rule == "typical":
             settings = self._method.settings
             return verify_typical(tree, logits, self._sampler, settings.threshold, settings.alpha)

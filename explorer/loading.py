@@ -15,11 +15,12 @@ from explorer.checkpoints.drafter import LoadedDrafter
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.eagle3 import load_eagle3
 from explorer.checkpoints.medusa import load_medusa
-from explorer.checkpoints.target import load_target
+from explorer.checkpoints.target import LoadedTarget, choose_device, load_target
 from explorer.checkpoints.target_adapter import adapt, find_adapter
-from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, NUMERICS
+from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, EXECUTIONS, NUMERICS
 from explorer.drafter_check import Reading, find_doubt, read_answer, read_text
 from explorer.errors import DeviceError, SettingError
+from explorer.graphed import GraphedTarget
 from explorer.kernel_words import KernelCost
 from explorer.methods.base import Method
 from explorer.methods.registry import METHODS
@@ -46,6 +47,9 @@ LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {
     "eagle3": load_eagle3,
 }
 ADAPTING = ("medusa",)  # methods whose drafters may bring an adapter for their target
+_PLACEMENTS = {
+    "dtype": DTYPES, "backend": BACKENDS, "cache": CACHES, "numerics": NUMERICS, "execution": EXECUTIONS
+}  # fmt: skip
 MAX_TARGETS = 2  # the least recently used one makes room, with its drafters
 
 
@@ -106,25 +110,37 @@ class ModelStore:
         """
         preset = self.preset(request)
         source, adapter = preset.source, adapter_source(request, preset)
-        key = (source, request.device, request.dtype, request.backend, request.numerics, adapter or "")
+        how = (request.device, request.dtype, request.backend, request.numerics, request.execution)
+        key = (source, *how, adapter or "")
         if key not in self._models:
             if source == DEFAULT_TARGET and not smollm2.is_fetched():
                 yield from self.default_target.wait()
             yield Status("loading the target")
             while len(self._models) >= MAX_TARGETS:
                 self._models.popitem(last=False)
-            is_bitwise = request.numerics == "bitwise"
-            backend = "naive" if is_bitwise else request.backend
+            backend = "naive" if request.numerics == "bitwise" else request.backend
             loaded = load_target(source, device=request.device, dtype=request.dtype, backend=backend)
             if preset.chat_template and not loaded.tokenizer.chat_template:
                 loaded.tokenizer.chat_template = preset.chat_template
             if adapter is not None:
                 loaded = adapt(loaded, adapter)
-            kind = BitwiseTarget if is_bitwise else Target
-            target = kind(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
+            target = _make_target(loaded, request)
             self._models[key] = LoadedModels(target, Labeler(loaded.tokenizer), loaded.adapter)
         self._models.move_to_end(key)
         return self._models[key]
+
+
+def _make_target(loaded: LoadedTarget, request: RunRequest) -> Target:
+    """The kind of target that numerics and execution name; DeviceError where an explicit choice is not to be had."""
+    parts = (loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
+    if request.numerics == "bitwise":
+        return BitwiseTarget(*parts)
+    if request.execution == "eager" or loaded.model.device.type != "cuda":
+        return Target(*parts)
+    target = GraphedTarget(*parts)
+    if target.why_eager and request.execution == "graphed":
+        raise DeviceError(f"{target.why_eager}; choose auto or eager execution")
+    return target
 
 
 def method_class(request: RunRequest) -> type[Method]:
@@ -135,11 +151,15 @@ def method_class(request: RunRequest) -> type[Method]:
 
 
 def check_placement(request: RunRequest) -> None:
-    """Refuse words for dtype, backend, cache and numerics that no machine knows, and what cannot go together."""
-    for name, known in (("dtype", DTYPES), ("backend", BACKENDS), ("cache", CACHES), ("numerics", NUMERICS)):
+    """Refuse words for dtype, backend and the like that no machine knows, and what cannot go together."""
+    for name, known in _PLACEMENTS.items():
         value = getattr(request, name)
         if value not in known:
             raise DeviceError(f"unknown {name} {value!r}: choose {', '.join(known)}")
+    if request.execution == "graphed" and choose_device(request.device).type != "cuda":
+        raise DeviceError("graphed execution needs an NVIDIA GPU: choose auto or eager")
+    if request.execution == "graphed" and request.numerics == "bitwise":
+        raise DeviceError("bitwise numerics attend row by row, which is not captured: choose eager")
     if request.numerics == "bitwise" and request.backend == "triton":
         raise DeviceError("bitwise numerics attend row by row, which the triton backend does not: choose naive")
 

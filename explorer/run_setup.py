@@ -78,7 +78,8 @@ def prepare_run(
     method = method_class(request)(models.target, module, settings)
     is_lossless = request.sampling.rule != "typical"
     adapted = [adapter_sentence(models.adapter, is_lossless)] if models.adapter else []
-    said = [*notices, *adapted, *method.notices, *_context_notice(request, method, len(prompt.token_ids))]
+    launched = [f"passes are launched one by one: {models.target.why_eager}"] if models.target.why_eager else []
+    said = [*notices, *adapted, *launched, *method.notices, *_context_notice(request, method, len(prompt.token_ids))]
     for notice in [*said, *([doubt] if doubt else [])]:
         yield Notice(notice)
     return Run(request, options, models, method, record, dataclasses.asdict(method.settings), prompt)

@@ -60,6 +60,7 @@ def finish_trace(run: Run, trace: Trace, decoding: Decoding, lane: Lane | None) 
             vocab = vocab | _divergence_labels(run, divergence)
     return dataclasses.replace(
         trace,
+        target=_target_record(run),  # a pass that could not be captured changes how it runs
         vocab=vocab,
         output=Output(decoding.output, decode(run.models.target.tokenizer, decoding.output)),
         stop=decoding.stop,
@@ -95,6 +96,7 @@ def _target_record(run: Run) -> TargetRecord:
         device_name=device_name(target.device),
         num_parameters=target.num_parameters,
         backend=target.backend,
+        execution=target.execution,
         cache=run.options.cache,
         numerics=target.numerics,
         adapter=run.models.adapter,

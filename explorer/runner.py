@@ -148,9 +148,11 @@ def _run_method(run: Run, lane: Lane | None) -> Iterator[Event]:
 def warm_decoding(run: Run, method: Method, fallback: FallbackPolicy | None = None) -> Decoding:
     """A decoding of the request after a few untimed steps of ``method``.
 
-    First passes pay for allocations and lazily made kernels that neither lane should be charged.
+    First passes pay for allocations and lazily made kernels that neither lane should be charged; so does a cache that
+    is made larger than the rehearsal needs.
     """
     decoding = Decoding(run.models.target, method, run.prompt.token_ids, run.options, fallback)
+    run.models.target.start(decoding.capacity, run.options.cache, method.feature_layers)
     options = dataclasses.replace(run.options, max_new_tokens=1 + NUM_WARM_UP_STEPS, ignore_stop=True)
     rehearsal = Decoding(run.models.target, method, run.prompt.token_ids[:NUM_WARM_UP_PROMPT], options)
     rehearsal.prefill()

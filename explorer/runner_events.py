@@ -46,6 +46,7 @@ class RunRequest:
     backend: str = "auto"
     cache: str = "rows"
     numerics: str = "fast"
+    execution: str = "auto"
     max_prompt_tokens: int | None = None
 
 

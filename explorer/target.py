@@ -17,6 +17,7 @@ from explorer.models.batch_cache import BatchCache
 from explorer.models.cache import CacheShape, TreeCache
 from explorer.models.flat import FlatDecoder, flatten
 from explorer.models.fused import fuse, probe_decoder
+from explorer.models.graphs import Capture
 from explorer.models.layer_inputs import layer_inputs
 from explorer.models.packed import is_packable, pack, pack_linears
 from explorer.models.perturbation import perturbed
@@ -52,6 +53,8 @@ class Target:
     """
 
     numerics = "fast"
+    capture: Capture | None = None  # what drafters may capture their passes with, as those of this target are
+    why_eager: str | None = None  # a reason where fixed passes were wanted and failed
 
     def __init__(
         self,
@@ -106,6 +109,11 @@ class Target:
             num_kv_heads=self._shape.num_kv_heads,
             head_dim=self._shape.head_dim,
         )
+
+    @property
+    def execution(self) -> str:
+        """How verify passes are launched: "eager", kernel by kernel; explorer.graphed has the other kind."""
+        return "eager"
 
     @property
     def num_layers(self) -> int:
@@ -196,6 +204,16 @@ class Target:
         mask = self._make_mask(tree.tree_mask, cache.length) if len(tree) > 1 else None
         hidden = self._states(tree.tokens.expand(cache.num_sequences, -1), tree.positions(cache.length), mask, cache)
         return self._logits(hidden)
+
+    def run(
+        self, tokens: Tensor, positions: Tensor, mask: Tensor | None, cache: TreeCache
+    ) -> tuple[Tensor, Tensor, dict[int, Tensor]]:
+        """Logits [R, V], hidden states [R, H] and what entered the watched layers of a pass that ``cache`` announced.
+
+        tokens and positions [R], and the mask as the attention takes it, on the target's device.
+        """
+        hidden = self._states(tokens[None], positions, mask, cache)[0]
+        return self._logits(hidden), hidden, {layer: states[0] for layer, states in self._entered.items()}
 
     def _pass(self, tokens: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
         """Hidden states [R, H] of R rows, after the final norm."""

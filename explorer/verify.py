@@ -75,14 +75,15 @@ class Verdict:
     next_kind: NextKind
 
 
-def verify_greedy(tree: DraftTree, logits: Tensor) -> Verdict:
+def verify_greedy(tree: DraftTree, logits: Tensor, choices: list[int] | None = None) -> Verdict:
     """Accept a child if and only if it is the target's argmax at its parent: equal to greedy decoding, token for token.
 
-    logits: [N, V]. All children of an accepted row are tested (they are compared with one argmax). Siblings are
-    distinct tokens; should two be equal, the first is taken. Medusa, arXiv 2401.10774, section 2.3 at temperature 0;
-    EAGLE eagle/model/utils.py evaluate_posterior, greedy branch.
+    logits: [N, V]. choices: ``best_tokens`` of them, where the caller has it. All children of an accepted row are
+    tested (they are compared with one argmax). Siblings are distinct tokens; should two be equal, the first is taken.
+    Medusa, arXiv 2401.10774, section 2.3 at temperature 0; EAGLE eagle/model/utils.py evaluate_posterior, greedy
+    branch.
     """
-    choices = best_tokens(logits)
+    choices = best_tokens(logits) if choices is None else choices
     tokens = tree.token_list
     path, draws = [0], list[Draw]()
     while True:
@@ -168,6 +169,15 @@ def verify_typical(tree: DraftTree, logits: Tensor, sampler: Sampler, threshold:
 def is_finite(logits: Tensor) -> bool:
     """False where a nan or an infinity would make every verdict meaningless."""
     return bool(torch.isfinite(logits.sum(dim=-1)).all())
+
+
+def finite_choices(logits: Tensor) -> list[int] | None:
+    """``best_tokens`` of [N, V], None where a number is not finite: a GPU sends both in one small copy."""
+    if logits.device.type == "cpu" and logits.dtype == torch.float32:
+        return best_tokens(logits) if is_finite(logits) else None
+    is_sound = torch.isfinite(logits.sum(dim=-1)).all()
+    *choices, sound = torch.cat([logits.argmax(dim=-1), is_sound[None].long()]).tolist()
+    return choices if sound else None
 
 
 def _point_rounds(target: Tensor, tokens: Sequence[int]) -> Iterator[tuple[float, Residual]]:

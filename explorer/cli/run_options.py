@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, NUMERICS
+from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, EXECUTIONS, NUMERICS
 
 DRAFTER_OF_EACH = "default: the target preset's own for each method"
 SETTING_OF_EACH = "for all methods that have it; METHOD.NAME=VALUE"
@@ -51,6 +51,9 @@ def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
         "--cache", default="rows", choices=CACHES, help="a commit moves the accepted rows, or takes over their slots"
     )
     add_numerics_argument(parser)
+    parser.add_argument(
+        "--execution", default="auto", choices=EXECUTIONS, help="graphed: passes as CUDA graphs; needs an NVIDIA GPU"
+    )
 
 
 def add_numerics_argument(parser: argparse.ArgumentParser) -> None:
@@ -62,4 +65,4 @@ def add_numerics_argument(parser: argparse.ArgumentParser) -> None:
 
 def placement(args: argparse.Namespace) -> dict[str, Any]:
     """What ``add_placement_arguments`` was given, by the names that RunRequest has for it."""
-    return {name: getattr(args, name) for name in ("dtype", "device", "backend", "cache", "numerics")}
+    return {name: getattr(args, name) for name in ("dtype", "device", "backend", "cache", "numerics", "execution")}

@@ -55,6 +55,7 @@ class Eagle3(Eagle2):
         """The hidden states that entered the chosen layers, side by side: [R, F]."""
         return torch.cat([output.layers[layer] for layer in self.feature_layers], dim=-1)
 
-    def _extend(self, tokens: Tensor, features: Tensor) -> Tensor:
-        """Append pairs of true features [R, F] to the cache; returns their predicted features [R, H]."""
-        return super()._extend(tokens, self.drafter.combine(features))
+    def _read(self, features: Tensor) -> Tensor:
+        """True features [R, F] through the drafter's `fc`."""
+        combined: Tensor = self.drafter.combine(features)
+        return combined

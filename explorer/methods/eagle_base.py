@@ -20,7 +20,7 @@ from explorer.verify import Verdict
 from kernels.dispatch import pick
 
 if TYPE_CHECKING:
-    from explorer.models.eagle_layer import FeatureDrafter
+    from explorer.models.eagle_layer import FeatureDrafter, PairCache
     from explorer.target import Target, TargetOutput
 
 
@@ -43,7 +43,7 @@ class EagleMethod(Method):
             drafter.flatten()
         self._head = self._choose_head()
         self._clock = Clock(target.device)
-        self._cache = DraftCache()
+        self._cache: PairCache = DraftCache()
         self._tokens: list[int] = []  # tokens of the pairs not yet in the cache, the root to come
         self._features = torch.empty(0)  # [len(tokens) + 1, F] their true features
         self._waiting: tuple[list[int], Tensor] = [], torch.empty(0)  # both, of plain steps since the last draft
@@ -96,10 +96,14 @@ class EagleMethod(Method):
         """What the drafter reads of a pass of the target, [R, F]: its final hidden states."""
         return output.hidden
 
+    def _read(self, features: Tensor) -> Tensor:
+        """True features [R, F] as the drafter's layer takes them, [R, H]."""
+        return features
+
     def _extend(self, tokens: Tensor, features: Tensor) -> Tensor:
-        """Append pairs of true features to the cache; returns their predicted features [R, H]."""
+        """Append pairs of true features [R, F] to the cache; returns their predicted features [R, H]."""
         positions = torch.arange(self._cache.length, self._cache.length + len(tokens))
-        return self._forward(tokens, features, positions, None)
+        return self._forward(tokens, self._read(features), positions, None)
 
     def _forward_level(self, tokens: Tensor, features: Tensor, slots: Tensor, position: int) -> Tensor:
         """Predicted features [R, H] of drafts at one position.
@@ -108,7 +112,8 @@ class EagleMethod(Method):
         pairs is seen by all.
         """
         num_rows, num_drafted = slots.shape
-        prefix = torch.ones(num_rows, self._cache.length + num_rows - num_drafted, dtype=torch.bool)
+        seen = self._cache.length + num_rows - num_drafted
+        prefix = torch.ones(num_rows, seen, dtype=torch.bool, device=slots.device)
         positions = torch.full((num_rows,), position)
         return self._forward(tokens, features, positions, torch.cat([prefix, slots], dim=1))
 

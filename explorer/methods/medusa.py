@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch import Tensor
 from explorer.clock import Clock
 from explorer.config import ACCEPTANCES, setting
 from explorer.methods.base import Draft, Method
+from explorer.models.graphs import Capture, Repeated
 from explorer.models.medusa_heads import MedusaHeads
 from explorer.presets import load_tree, tree_names
 from explorer.sampling import Sampler
@@ -37,6 +39,14 @@ class MedusaSettings:
     alpha: float = setting(
         0.3, kind="float", min=0, max=1, step=0.01, help="typical acceptance: share of exp(-entropy)"
     )
+
+
+class _Guesses(NamedTuple):
+    """logits: [heads, draft vocabulary]. tokens (target ids) and probs: [heads, candidates], the best first."""
+
+    logits: Tensor
+    tokens: Tensor
+    probs: Tensor
 
 
 class Medusa(Method):
@@ -73,6 +83,7 @@ class Medusa(Method):
         self.settings = replace(settings, total_tokens=len(self._static.parents))
         self._clock = Clock(target.device)
         self._hidden = torch.empty(0)
+        self._captured = None if target.capture is None else self._capture(target.capture)
 
     def start(self, prompt_ids: list[int], output: TargetOutput, sampler: Sampler) -> float | None:
         """Remember the hidden state that chose the first token; heads have no prompt pass."""
@@ -83,10 +94,12 @@ class Medusa(Method):
         """Fill the static tree with the heads' best candidates."""
         self._clock.start()
         with torch.inference_mode():
-            logits = self.drafter(self._hidden, self._head)[:, 0].float()  # [heads, draft vocabulary]
-            top = logits.topk(min(self._num_candidates(), logits.shape[-1]), dim=-1)
-            probs = (top.values - logits.logsumexp(dim=-1, keepdim=True)).exp()
-        tokens, probs_list = self.drafter.to_target(top.indices).tolist(), probs.tolist()
+            if self._captured is None:
+                guesses = self._guess(self._hidden)
+            else:
+                self._input.copy_(self._hidden)
+                guesses = self._captured()
+        logits, tokens, probs_list = guesses.logits, guesses.tokens.tolist(), guesses.probs.tolist()
         elapsed = self._clock.lap()
         static = self._static
         cells = [(depth - 1, rank) for depth, rank in zip(static.depths, static.ranks, strict=True)]
@@ -99,7 +112,10 @@ class Medusa(Method):
             [[token, prob] for token, prob in zip(*rows, strict=True)][:_NUM_SHOWN]
             for rows in zip(tokens, probs_list, strict=True)
         ]
-        return Draft(tree, passes_ms=[elapsed], rank_of=partial(self._rank_of, logits), extra={"heads": shown})
+        extra: dict[str, Any] = {"heads": shown}
+        if self._captured is not None:
+            extra["execution"] = self._captured.execution
+        return Draft(tree, passes_ms=[elapsed], rank_of=partial(self._rank_of, logits), extra=extra)
 
     def rest(self, root: int) -> None:
         """Nothing waits: the heads read one hidden state, the last."""
@@ -107,6 +123,17 @@ class Medusa(Method):
     def update(self, verdict: Verdict, output: TargetOutput) -> None:
         """The next root was chosen from the last accepted row: its hidden state drafts next."""
         self._hidden = output.hidden[verdict.path[-1]][None]
+
+    def _guess(self, hidden: Tensor) -> _Guesses:
+        """What all heads guess after one hidden state [1, H]."""
+        logits = self.drafter(hidden, self._head)[:, 0].float()
+        top = logits.topk(min(self._num_candidates(), logits.shape[-1]), dim=-1)
+        probs = (top.values - logits.logsumexp(dim=-1, keepdim=True)).exp()
+        return _Guesses(logits, self.drafter.to_target(top.indices), probs)
+
+    def _capture(self, capture: Capture) -> Repeated[_Guesses]:
+        self._input = torch.zeros(1, self.target.hidden_size, dtype=self.target.dtype, device=self.target.device)
+        return Repeated(partial(self._guess, self._input), capture, attrgetter("probs"))
 
     def _num_candidates(self) -> int:
         return max(_NUM_SHOWN, 1 + max(self._static.ranks, default=0))

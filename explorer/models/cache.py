@@ -70,6 +70,7 @@ class TreeCache(Cache):
         self, shape: CacheShape, capacity: int, dtype: torch.dtype, device: torch.device, backend: str = "naive"
     ) -> None:
         super().__init__(layers=[TreeCacheLayer(self, i) for i in range(shape.num_layers)])
+        self.shape = shape
         self._storage = torch.empty(
             shape.num_layers, 2, shape.num_kv_heads, capacity, shape.head_dim, dtype=dtype, device=device
         )
@@ -82,6 +83,16 @@ class TreeCache(Cache):
     def layout(self) -> KeyLayout:
         """Where the keys of the pass that ``reserve`` announced lie, for the attention."""
         return IN_ORDER
+
+    @property
+    def storage(self) -> Tensor:
+        """[layers, 2, kv_heads, capacity, head_dim]: all there is room for; another tensor once it has grown."""
+        return self._storage
+
+    @property
+    def device_table(self) -> Tensor | None:
+        """[capacity] the device's table of slots, where tokens lie in slots."""
+        return None
 
     @property
     def capacity(self) -> int:

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaMLP, LlamaRMSNorm
 
-from explorer.models.attention import CACHE
-from explorer.models.eagle_layer import DraftCache, DrafterShape, FeatureDrafter, add_biases
+from explorer.models.attention import CACHE, LAYOUT
+from explorer.models.eagle_layer import DrafterShape, FeatureDrafter, PairCache, add_biases
 from explorer.models.flat import FlatMidlayer
+from kernels.tree_attention.inputs import IN_ORDER
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,15 @@ class Midlayer(nn.Module):
         hidden: Tensor,
         rotation: tuple[Tensor, Tensor],
         mask: Tensor | None,
-        cache: DraftCache | None,
+        cache: PairCache | None,
     ) -> Tensor:
         """[B, T, H] from embeddings and hidden states [B, T, H] each."""
+        layout = IN_ORDER if cache is None else cache.layout
         normed = self.hidden_norm(hidden)
         inputs = torch.cat([self.input_layernorm(embedded), normed], dim=-1)
-        attended, _ = self.self_attn(inputs, position_embeddings=rotation, attention_mask=mask, **{CACHE: cache})
+        attended, _ = self.self_attn(
+            inputs, position_embeddings=rotation, attention_mask=mask, **{CACHE: cache, LAYOUT: layout}
+        )
         hidden = (normed if self.norm_before_residual else hidden) + attended
         output: Tensor = hidden + self.mlp(self.post_attention_layernorm(hidden))
         return output
@@ -105,14 +109,15 @@ class Eagle3Drafter(FeatureDrafter):
         features: Tensor,
         positions: Tensor,
         mask: Tensor | None = None,
-        cache: DraftCache | None = None,
+        cache: PairCache | None = None,
     ) -> Tensor:
         """Over a batch: tokens [B, T], features [B, T, H], positions [B, T], mask [B or 1, 1, T, past + T]."""
         embedded, rotation = nn.functional.embedding(tokens, self.embedding), self.rotary(features, positions)
         embedded = embedded.to(features.dtype)
         if self.flat is not None:
             rows = None if mask is None else mask[0, 0]
-            return self.flat(embedded, features, rotation, rows, None if cache is None else cache.write)
+            write, layout = (None, IN_ORDER) if cache is None else (cache.write, cache.layout)
+            return self.flat(embedded, features, rotation, rows, write, layout)
         output: Tensor = self.midlayer(embedded, features, rotation, mask, cache)
         return output
 

@@ -7,14 +7,15 @@ is in `DrafterShape` and `FeatureDrafter`.
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from transformers import LlamaConfig
-from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
+from transformers.models.llama.modeling_llama import LlamaAttention, LlamaDecoderLayer, LlamaRotaryEmbedding
 
-from explorer.models.attention import CACHE
+from explorer.models.attention import CACHE, LAYOUT
+from explorer.models.cache import CacheShape, TreeCache
 from explorer.models.flat import FlatLayers
 from kernels.tree_attention.inputs import IN_ORDER
 
@@ -68,6 +69,8 @@ class EagleConfig(DrafterShape):
 class DraftCache:
     """Keys and values of the drafter's layers, [1, kv_heads, length, head_dim] each, appended to and cut back."""
 
+    layout = IN_ORDER
+
     def __init__(self) -> None:
         self._layers: list[tuple[Tensor, Tensor]] = []
 
@@ -96,6 +99,9 @@ class DraftCache:
         return self._layers[layer]
 
 
+PairCache: TypeAlias = DraftCache | TreeCache  # of a drafter: the second never moves, see explorer.models.draft_cache
+
+
 class FeatureDrafter(nn.Module):
     """What EAGLE's drafters share: pairs of a token and the feature of the position before it become features.
 
@@ -111,12 +117,13 @@ class FeatureDrafter(nn.Module):
         super().__init__()
         self.config = config
         self.rotary = LlamaRotaryEmbedding(config.to_llama())
+        self.fixed_drafts: dict[Any, Any] = {}  # by shape of tree, see explorer.methods.fixed_draft
         self.register_buffer("embedding", torch.empty(0), persistent=False)
         if config.draft_vocab_size is not None:
             self.register_buffer("d2t", torch.zeros(config.draft_vocab_size, dtype=torch.int64))
 
     def forward(
-        self, tokens: Tensor, features: Tensor, positions: Tensor, mask: Tensor | None, cache: DraftCache | None
+        self, tokens: Tensor, features: Tensor, positions: Tensor, mask: Tensor | None, cache: PairCache | None
     ) -> Tensor:
         """Predicted features [R, H] for tokens [R], each paired with the feature [R, H] of the position before it.
 
@@ -137,7 +144,7 @@ class FeatureDrafter(nn.Module):
         features: Tensor,
         positions: Tensor,
         mask: Tensor | None = None,
-        cache: DraftCache | None = None,
+        cache: PairCache | None = None,
     ) -> Tensor:
         """The same over a batch: tokens [B, T], features [B, T, H], positions [B, T], mask [B or 1, 1, T, past + T]."""
 
@@ -170,6 +177,19 @@ class FeatureDrafter(nn.Module):
         if self.config.draft_vocab_size is None:
             return draft_ids
         return draft_ids + self.d2t[draft_ids]
+
+    @property
+    def cache_shape(self) -> CacheShape:
+        """Of what its layers keep of each pair."""
+        config = self.config
+        head_dim = config.head_dim or config.hidden_size // config.num_attention_heads
+        return CacheShape(config.num_layers, config.num_key_value_heads, head_dim)
+
+    def attend_with(self, name: str) -> None:
+        """Use another registered attention (explorer.models.attention) where transformers' own modules run."""
+        for module in self.modules():
+            if isinstance(module, LlamaAttention):
+                module.config._attn_implementation = name
 
     @property
     def num_draft_tokens(self) -> int:
@@ -234,17 +254,17 @@ class EagleDrafter(FeatureDrafter):
         features: Tensor,
         positions: Tensor,
         mask: Tensor | None = None,
-        cache: DraftCache | None = None,
+        cache: PairCache | None = None,
     ) -> Tensor:
         """The same over a batch: tokens [B, T], features [B, T, H], positions [B, T], mask [B or 1, 1, T, past + T]."""
         embedded = nn.functional.embedding(tokens, self.embedding)
         hidden: Tensor = self.fc(torch.cat([embedded.to(features.dtype), features], dim=-1))
-        rotation = self.rotary(hidden, positions)
+        rotation, layout = self.rotary(hidden, positions), IN_ORDER if cache is None else cache.layout
         if self.flat is not None:
             rows = None if mask is None else mask[0, 0]
-            return self.flat(hidden, rotation, rows, None if cache is None else cache.write, IN_ORDER)
+            return self.flat(hidden, rotation, rows, None if cache is None else cache.write, layout)
         for layer in self.layers:
-            hidden = layer(hidden, attention_mask=mask, position_embeddings=rotation, **{CACHE: cache})
+            hidden = layer(hidden, attention_mask=mask, position_embeddings=rotation, **{CACHE: cache, LAYOUT: layout})
         return hidden
 
     def flatten(self) -> None:

@@ -131,9 +131,10 @@ class FlatMidlayer:
         rotation: tuple[Tensor, Tensor],
         mask: Tensor | None,
         write: Write | None,
+        layout: KeyLayout,
     ) -> Tensor:
         """[B, R, H] from embeddings and hidden states [B, R, H] each, which are left as they are; as of FlatLayers."""
-        shared = _Pass(hidden.shape[0], hidden.shape[1], _Turn(*rotation), mask, write, IN_ORDER)
+        shared = _Pass(hidden.shape[0], hidden.shape[1], _Turn(*rotation), mask, write, layout)
         # A beam repeats one hidden state without copying it; the kernels want it written out.
         sides = [side.reshape(-1, side.shape[-1]).contiguous() for side in (embedded, hidden)]
         normed = [norm(side) for norm, side in zip(self._norms, sides, strict=True)]

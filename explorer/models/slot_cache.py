@@ -36,6 +36,11 @@ class SlotCache(TreeCache):
         return KeyLayout(slots=self._device_table[: len(self._table)])
 
     @property
+    def device_table(self) -> Tensor | None:
+        """[capacity] the slot of each token as the device knows it; entries beyond the announced pass may be old."""
+        return self._device_table
+
+    @property
     def slots(self) -> tuple[list[int], list[int], list[int]]:
         """Slots of the committed tokens, of the pending rows, and those that are free."""
         return self._table[: self.length], self._table[self.length :], list(self._free)

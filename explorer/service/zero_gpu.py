@@ -15,7 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +67,7 @@ def is_lent() -> bool:
 def run_in_worker(request: RunRequest) -> Iterator[Event | Refusal]:
     """All events of one run; an error of the asker's is the last one."""
     try:
-        with closing(_runner().run(request)) as events:
+        with closing(_runner().run(_uncaptured(request))) as events:
             yield from events
     except ExplorerError as error:
         yield Refusal(type(error).__name__, str(error))
@@ -76,9 +76,14 @@ def run_in_worker(request: RunRequest) -> Iterator[Event | Refusal]:
 def measure_in_worker(request: RunRequest, methods: Sequence[str]) -> Iterator[Status | Measured | Refusal]:
     """All statuses of one measurement, then what it returns."""
     try:
-        yield Measured((yield from _runner().measure(request, methods)))
+        yield Measured((yield from _runner().measure(_uncaptured(request), methods)))
     except ExplorerError as error:
         yield Refusal(type(error).__name__, str(error))
+
+
+def _uncaptured(request: RunRequest) -> RunRequest:
+    """The GPU is lent for seconds: capturing graphs would take more of them than replays give back."""
+    return replace(request, execution="eager") if request.execution == "auto" else request
 
 
 def seconds_of_run(request: RunRequest) -> int:

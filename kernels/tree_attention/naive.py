@@ -30,10 +30,7 @@ def tree_attention(
     """
     num_rows = query.shape[2]
     if layout.prefix_len is not None:
-        num_keys = int(layout.prefix_len) + check_mask(mask, num_rows)
-        layout = KeyLayout(None if layout.slots is None else layout.slots[:num_keys])
-        if layout.slots is None:
-            key, value = key[:, :, :num_keys], value[:, :, :num_keys]
+        return _over_all(query, key, value, mask, scale, layout)
     if layout.slots is not None:
         key, value = (tensor.index_select(2, layout.slots) for tensor in (key, value))
     num_keys = key.shape[2]
@@ -48,3 +45,30 @@ def tree_attention(
     return scaled_dot_product_attention(
         query, key, value, attn_mask=mask, is_causal=is_causal, scale=scale, enable_gqa=grouped
     )
+
+
+def _over_all(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float, layout: KeyLayout
+) -> Tensor:
+    """Without knowing the prefix length here: every key is read, those that the pass does not have are left out.
+
+    Nothing is asked of the device, so that the pass can be captured. What was never written may be anything: slots out
+    of range, or nan, which no weight of zero would take away.
+    """
+    assert layout.prefix_len is not None
+    num_rows = query.shape[2]
+    num_tail = check_mask(mask, num_rows)
+    num_keys = key.shape[2] if layout.slots is None else layout.slots.shape[0]
+    place = torch.arange(num_keys, device=query.device) - layout.prefix_len  # in the tail, negative in the prefix
+    is_used = place < num_tail
+    if layout.slots is not None:
+        slots = layout.slots.masked_fill(~is_used, 0)
+        key, value = (tensor.index_select(2, slots) for tensor in (key, value))
+    key, value = (tensor.masked_fill(~is_used[:, None], 0) for tensor in (key, value))
+    if mask is None:
+        tail = torch.ones(num_rows, num_rows, dtype=torch.bool, device=query.device).tril()
+    else:
+        tail = unpack_mask(mask, num_tail) if mask.dtype == torch.int64 else mask
+    seen = (place < 0) | (is_used & tail.index_select(1, place.clamp(0, num_tail - 1)))
+    grouped = query.shape[1] != key.shape[1]
+    return scaled_dot_product_attention(query, key, value, attn_mask=seen, scale=scale, enable_gqa=grouped)

@@ -17,7 +17,7 @@ from torch.nn.functional import one_hot
 from explorer.config import Sampling
 from explorer.sampling import Sampler
 from explorer.tree import DRAFT, ROOT, WINDOW, DraftTree
-from explorer.verify import Verdict, is_finite, verify_greedy, verify_rejection, verify_typical
+from explorer.verify import Verdict, finite_choices, is_finite, verify_greedy, verify_rejection, verify_typical
 
 VOCAB = 7
 
@@ -88,13 +88,16 @@ def test_window_rows_are_never_accepted() -> None:
     assert verdict.outcomes == ("root", "window", "accepted")
 
 
-def test_non_finite_logits_are_noticed() -> None:
-    logits = torch.zeros(3, VOCAB)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)  # read apart, and in one copy
+def test_non_finite_logits_are_noticed(dtype: torch.dtype) -> None:
+    logits = torch.randn(3, VOCAB, generator=torch.Generator().manual_seed(0)).to(dtype)
     assert is_finite(logits)
+    assert finite_choices(logits) == logits.argmax(dim=-1).tolist()
     for bad in (float("nan"), float("inf"), float("-inf")):
         broken = logits.clone()
         broken[1, 2] = bad
         assert not is_finite(broken)
+        assert finite_choices(broken) is None
 
 
 class Fixed(Sampler):

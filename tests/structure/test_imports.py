@@ -84,6 +84,7 @@ LEVELS: dict[str, int | str] = {
     "explorer.checkpoints": 2,
     "explorer.target": 3,
     "explorer.bitwise": 3,
+    "explorer.graphed": 3,
     "explorer.methods": 4,
     "explorer.engine": 5,
     "explorer.record": 5,

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.checkpoints.eagle import load_eagle
-from explorer.methods.eagle2 import Eagle2, Eagle2Settings, _best
-from explorer.tree import DraftTree
+from explorer.methods.eagle2 import Eagle2, Eagle2Settings
 from tests.support.goldens import FOLDER, TIE_GAP, golden, golden_target, replay
 from tests.support.tiny import tiny_drafter, tiny_target
-from tests.support.trees import trees
 
 TIED = tiny_target(vocab_size=6)
 SETTINGS = [(60, 5, 10), (10, 3, 4), (8, 1, 8), (7, 5, 1)]
@@ -67,26 +64,6 @@ def test_more_children_than_the_drafter_has_tokens_is_clamped_and_said() -> None
     (draft, _, _), *_ = replay(target, method, [1, 2], 1)
     assert len(draft.tree()) == 1 + 5 + 25
     assert any("5 tokens" in notice for notice in method.notices)
-
-
-def test_no_node_loses_its_parent_when_scores_tie() -> None:
-    """A child of log-probability 0 ties with its parent; the original may then keep the child alone."""
-    scores = torch.tensor([-1.0, -2.0, -1.0, -1.0, -1.0])  # rows 2..4 continue row 0 with certainty
-    assert _best(scores, 2).tolist() == [0, 2]
-    for budget in range(1, 6):
-        chosen = set(_best(scores, budget).tolist())
-        assert chosen & {2, 3, 4} == set() or 0 in chosen
-
-
-@given(trees(probs=st.sampled_from([1.0, 1.0, 0.5, 0.25])), st.data())
-def test_reranking_any_tree_with_ties_never_orphans(tree: DraftTree, data: st.DataObject) -> None:
-    budget = data.draw(st.integers(0, len(tree) - 1))
-    chosen = _best(tree.scores[1:], budget) + 1
-    kept = tree.keep(chosen)  # raises where a row would lose its parent
-    assert len(kept) == 1 + budget
-    left = sorted(set(range(1, len(tree))) - set(chosen.tolist()))
-    if budget and left:
-        assert tree.scores[left].max() <= tree.scores[chosen].min()
 
 
 @settings(max_examples=30)
