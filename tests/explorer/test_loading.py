@@ -1,5 +1,7 @@
 """Models are loaded once, kept, and make room; what cannot be loaded is said in a sentence."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -165,3 +167,39 @@ def test_requests_that_are_compared_have_one_target(tmp_path):
         with_one_target([base_b(drafter=source), base_b(drafter=other)], preset)
     with pytest.raises(SettingError, match="one run has one target"):
         adapter_source(base_b(drafter=source, adapter=other), preset)
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"execution": "fast"}, "unknown execution 'fast': choose auto, eager, graphed"),
+    ({"execution": "graphed", "device": "cpu"}, "needs an NVIDIA GPU: choose auto or eager"),
+])  # fmt: skip
+def test_executions_that_are_not_to_be_had(changes, message):
+    with pytest.raises(DeviceError, match=message):
+        check_placement(request(**changes))
+
+
+@pytest.mark.parametrize(("execution", "why", "expected"), [
+    ("auto", None, "graphed"), ("eager", None, "eager"), ("auto", "it failed", "graphed"), ("graphed", None, "graphed")
+])  # fmt: skip
+def test_a_gpu_of_ones_own_gets_captured_passes(monkeypatch, execution, why, expected):
+    """With stand-ins for the GPU and both targets; what fails under auto is told by the target itself."""
+    monkeypatch.setattr(loading, "Target", lambda *_parts: SimpleNamespace(kind="eager"))
+    monkeypatch.setattr(loading, "GraphedTarget", lambda *_parts: SimpleNamespace(kind="graphed", why_eager=why))
+    loaded = SimpleNamespace(
+        model=SimpleNamespace(device=torch.device("cuda")), tokenizer=None, name="x", stop_ids=(), backend="naive"
+    )
+    assert loading._make_target(loaded, request(execution=execution)).kind == expected
+
+
+def test_graphs_that_were_asked_for_and_fail_are_an_error(monkeypatch):
+    monkeypatch.setattr(loading, "GraphedTarget", lambda *_parts: SimpleNamespace(why_eager="capturing failed"))
+    loaded = SimpleNamespace(
+        model=SimpleNamespace(device=torch.device("cuda")), tokenizer=None, name="x", stop_ids=(), backend="naive"
+    )
+    with pytest.raises(DeviceError, match="capturing failed; choose auto or eager execution"):
+        loading._make_target(loaded, request(execution="graphed"))
+
+
+def test_on_a_cpu_passes_are_ordinary_ones():
+    models, _ = load(ModelStore(), request())
+    assert models.target.execution == "eager" and models.target.why_eager is None

@@ -131,3 +131,11 @@ def test_unknown_settings_and_wrong_drafters(store):
     for changes in ({"settings": {"dept": 1}}, {"drafter": str(FOLDER / "medusa_a")}, {"drafter": "/nowhere/at/all"}):
         with pytest.raises(ExplorerError):
             prepare(request(**changes), store)
+
+
+def test_passes_that_could_not_be_captured_are_told(store, monkeypatch):
+    run, notices = prepare(request(), store)
+    assert not [notice for notice in notices if "launched" in notice]
+    monkeypatch.setattr(run.models.target, "why_eager", "capturing a pass of 8 rows failed: no")
+    _, notices = prepare(request(), store)
+    assert "passes are launched one by one: capturing a pass of 8 rows failed: no" in notices

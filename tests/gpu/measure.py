@@ -1,8 +1,9 @@
 """Everything that needs a GPU in one command, a few minutes: ``python -m tests.gpu.measure --out gpu.json``.
 
 Kernels against the reference in float64, kernel times against the memory's and the matrix units' floors and against
-PyTorch's attention, commits of both caches, and whole runs (``--only`` leaves parts out). Needs torch and triton; the
-runs also transformers and the default target. Writes JSON after every part and prints it as tables for the READMEs.
+PyTorch's attentions, commits of both caches, whole runs, and passes in Vicuna-7B's shape, eager and as graphs
+(``--only`` leaves parts out). Needs torch and triton; runs and passes also transformers, the runs the default target.
+Writes JSON after every part and prints it as tables for the READMEs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 import triton
 
-PARTS = ("check", "attention", "commit", "runs")
+PARTS = ("check", "attention", "commit", "runs", "vicuna")
 
 
 def main() -> int:
@@ -32,7 +33,13 @@ def main() -> int:
         return 2
     report: dict[str, Any] = {"machine": machine()}
     print(json.dumps(report["machine"]), flush=True)
-    work: dict[str, Callable[[], Any]] = {"check": check, "attention": attention, "commit": commit, "runs": runs}
+    work: dict[str, Callable[[], Any]] = {
+        "check": check,
+        "attention": attention,
+        "commit": commit,
+        "runs": runs,
+        "vicuna": vicuna,
+    }
     for part in arguments.only.split(","):
         started = time.perf_counter()
         report[part] = work[part]()
@@ -97,23 +104,30 @@ def commit() -> list[dict[str, Any]]:
 
 def runs() -> list[dict[str, Any]]:
     """Methods on the default target; float32 must equal plain decoding on the reference, bfloat16 may part at ties."""
-    from tests.gpu.runs import PROMPTS, decode, load
+    from tests.gpu.runs import PROMPTS, WAYS, decode, load
 
     rows = []
     for dtype, num_tokens in (("float32", 64), ("bfloat16", 128)):
         for prompt in PROMPTS[: 1 if dtype == "float32" else None]:
             expected = decode(load("naive", dtype), "autoregressive", "rows", prompt, num_tokens).output
-            for backend, cache in (("naive", "rows"), ("triton", "rows"), ("triton", "slots")):
+            for backend, cache, execution in WAYS:
                 for name in ("autoregressive", "medusa", "eagle2"):
-                    found = decode(load(backend, dtype), name, cache, prompt, num_tokens)
+                    found = decode(load(backend, dtype, execution), name, cache, prompt, num_tokens)
                     figures = {key: round(value, 3) for key, value in vars(found).items() if key != "output"}
                     same = sum(1 for a, b in zip(found.output, expected, strict=True) if a == b)
                     rows.append(
-                        {"method": name, "dtype": dtype, "backend": backend, "cache": cache, "execution": "eager"}
+                        {"method": name, "dtype": dtype, "backend": backend, "cache": cache, "execution": execution}
                         | figures
                         | {"same_tokens": same, "equal": found.output == expected or dtype != "float32"}
                     )
     return rows
+
+
+def vicuna() -> list[dict[str, Any]]:
+    """Verify passes and EAGLE-2 drafts in Vicuna-7B's shape, random weights, eager and as graphs."""
+    from tests.gpu.vicuna import pass_times
+
+    return pass_times()
 
 
 def table(rows: list[dict[str, Any]]) -> str:

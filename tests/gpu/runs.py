@@ -10,12 +10,21 @@ from typing import Any
 from explorer.checkpoints.target import load_target
 from explorer.config import repo_path, resolve
 from explorer.engine import DecodeOptions, Decoding
+from explorer.graphed import GraphedTarget
 from explorer.loading import LOADERS
 from explorer.methods.registry import METHODS
 from explorer.target import Target
 from explorer.target_presets import find_target, load_targets
 from explorer.text import render_prompt
 
+WAYS = [  # backend, cache, execution
+    ("naive", "rows", "eager"),
+    ("triton", "rows", "eager"),
+    ("triton", "slots", "eager"),
+    ("naive", "rows", "graphed"),
+    ("triton", "rows", "graphed"),
+    ("triton", "slots", "graphed"),
+]
 PROMPTS = [
     "Write a Python function that reverses a linked list.",
     "Explain in a few sentences why the sky is blue.",
@@ -37,10 +46,17 @@ class Result:
 
 
 @remember
-def load(backend: str, dtype: str) -> Target:
-    """The default target on the GPU; with its drafters, when ``decode`` asks for them."""
+def load(backend: str, dtype: str, execution: str = "eager") -> Target:
+    """The default target on the GPU; with its drafters, when ``decode`` asks for them.
+
+    Raises RuntimeError where graphs are asked for and not to be had.
+    """
     loaded = load_target("smollm2", device="cuda", dtype=dtype, backend=backend)
-    return Target(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
+    kind = GraphedTarget if execution == "graphed" else Target
+    target = kind(loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
+    if target.execution != execution:
+        raise RuntimeError(target.why_eager)
+    return target
 
 
 @remember

@@ -35,13 +35,14 @@ def test_moves_equal_the_same_done_one_by_one(rows: list[int], dim: int) -> None
         assert torch.equal(copy, expected)
 
 
+@pytest.mark.parametrize("execution", ["eager", "graphed"])
 @pytest.mark.parametrize("cache", ["rows", "slots"])
 @pytest.mark.parametrize("name", ["autoregressive", "medusa", "eagle2"])
 @pytest.mark.default_target
-def test_whole_runs_equal_the_reference(name: str, cache: str) -> None:
+def test_whole_runs_equal_the_reference(name: str, cache: str, execution: str) -> None:
     from tests.gpu.runs import PROMPTS, decode, load
 
     for prompt in PROMPTS[:1]:
         expected = decode(load("naive", "float32"), "autoregressive", "rows", prompt, 48)
-        got = decode(load("triton", "float32"), name, cache, prompt, 48)
+        got = decode(load("triton", "float32", execution), name, cache, prompt, 48)
         assert got.output == expected.output

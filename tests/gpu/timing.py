@@ -74,6 +74,7 @@ def attention_times(prefix: int, num_rows: int) -> dict[str, Any]:
         )
 
     found = {
+        "flex_us": _flex_us(query, pools, tree, prefix),
         "triton_us": graph_us([ours(pool, IN_ORDER) for pool in pools]),
         "triton_slots_us": graph_us([ours(pool, KeyLayout(slots)) for pool in pools]),
         "sdpa_mask_us": graph_us([theirs(pool, mask) for pool in pools]),
@@ -92,6 +93,28 @@ def attention_times(prefix: int, num_rows: int) -> dict[str, Any]:
             "faster_than_sdpa_mask": found["sdpa_mask_us"] / found["triton_us"],
         }
     )
+
+
+def _flex_us(query: torch.Tensor, pools: list[torch.Tensor], tree: torch.Tensor, prefix: int) -> float | None:
+    """PyTorch's FlexAttention, compiled, with the tree's mask as a function of row and key; None where it fails."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    num_rows, num_keys = len(tree), prefix + len(tree)
+
+    def seen(_batch: Any, _head: Any, row: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        return (key < prefix) | tree[row, (key - prefix).clamp(min=0)]
+
+    try:
+        blocks = create_block_mask(seen, None, None, num_rows, num_keys, device="cuda")
+        attend = torch.compile(flex_attention, dynamic=False)
+
+        def call(pool: torch.Tensor) -> Callable[[], Any]:
+            return lambda: attend(query, pool[0], pool[1], block_mask=blocks, scale=DIM**-0.5, enable_gqa=True)
+
+        return graph_us([call(pool) for pool in pools])
+    except Exception as error:  # noqa: BLE001  a compiler may fail in any way; the other figures must not be lost
+        print(f"FlexAttention at {num_rows} rows: {error!r:.200}", flush=True)
+        return None
 
 
 def vicuna_commits() -> list[dict[str, Any]]:

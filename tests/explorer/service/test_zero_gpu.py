@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -120,3 +121,17 @@ def test_where_gpus_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     spaces.GPU = here  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "spaces", spaces)
     assert lender() is here
+
+
+def test_a_lent_gpu_captures_nothing_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Noting:
+        def run(self, request: RunRequest) -> Iterator[Any]:
+            seen.append(request.execution)
+            yield from ()
+
+    monkeypatch.setattr(zero_gpu, "_runner", Noting)
+    for execution in ("auto", "eager", "graphed"):
+        list(zero_gpu.run_in_worker(replace(REQUEST, execution=execution)))
+    assert seen == ["eager", "eager", "graphed"]
