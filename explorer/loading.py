@@ -35,8 +35,10 @@ from explorer.text import Labeler
 def _load_draft_model(source: str, target: Target) -> LoadedDrafter:
     """A draft model as a target of its own, which drafts with the same passes and cache as the target verifies."""
     model, record, shares_embedding = load_draft_model(source, target)
-    head = target.head if shares_embedding else None
-    return LoadedDrafter(Target(model, None, record.name, frozenset(), target.backend, head), record)
+    parts = (model, None, record.name, frozenset[int](), target.backend, target.head if shares_embedding else None)
+    if target.capture is None:
+        return LoadedDrafter(Target(*parts), record)
+    return LoadedDrafter(GraphedTarget(*parts, capture=target.capture), record)
 
 
 LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {

@@ -38,7 +38,7 @@ def cuda_graph(work: Callable[[], T], /) -> Callable[[], T]:
             work()
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may serve other work
         captured = work()
 
     def replay() -> T:

@@ -7,12 +7,14 @@ import torch
 
 from explorer.config import CACHES
 from explorer.engine import DecodeOptions, Decoding
+from explorer.graphed import GraphedTarget
 from explorer.kernel_cost import attention_times
 from explorer.methods.registry import METHODS
+from explorer.models.graphs import call_again
 from explorer.target import Target
 from explorer.theory import ModelShape
 from explorer.tree import DraftTree
-from tests.support.tiny import greedy, tiny_drafter, tiny_target
+from tests.support.tiny import greedy, tiny_drafter, tiny_model, tiny_target
 
 PROMPT = [3, 1, 4, 1, 0]
 NUM_TOKENS = 8
@@ -37,6 +39,28 @@ def test_output_equals_plain_greedy_decoding(name: str, kind: str, cache: str) -
     steps = list(decoding.steps())
     assert decoding.output == greedy(naive, PROMPT, NUM_TOKENS)
     assert name == "autoregressive" or len(steps) < NUM_TOKENS - 1, "nothing was ever accepted"
+
+
+@pytest.mark.parametrize("cache", CACHES)
+@pytest.mark.parametrize("name", ["autoregressive", "eagle2"])
+def test_fixed_passes_on_the_kernels_equal_plain_greedy_decoding(
+    name: str, cache: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, but each pass is computed again instead of replayed."""
+    monkeypatch.setattr("explorer.graphed.SIZES", (1, 8))  # the interpreter is slow
+    model = tiny_model(backend="triton", vocab_size=VOCAB)
+    target = GraphedTarget(model, None, "tiny", frozenset(), "triton", capture=call_again)
+    settings = METHODS[name].Settings(8, 1, 3) if name == "eagle2" else METHODS[name].Settings()
+    decoding = Decoding(
+        target,
+        METHODS[name](target, tiny_drafter(name, target), settings),
+        PROMPT,
+        DecodeOptions(NUM_TOKENS, cache=cache),
+    )
+    decoding.prefill()
+    list(decoding.steps())
+    assert decoding.output == greedy(TARGETS["llama"][0], PROMPT, NUM_TOKENS)
+    assert target.execution == "graphed"
 
 
 def passes(target: Target, cache: str, tree: DraftTree) -> list[torch.Tensor]:

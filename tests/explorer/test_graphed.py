@@ -45,6 +45,17 @@ def test_greedy_output_equals_plain_decoding(target: GraphedTarget, name: str, c
     assert target.execution == "graphed", target.why_eager
 
 
+def test_a_draft_model_is_captured_too(target: GraphedTarget) -> None:
+    """It reads its own guesses one by one and takes failed ones back."""
+    kind = METHODS["draft_model"]
+    drafter = GraphedTarget(tiny_model(1, num_hidden_layers=1), None, "d", frozenset(), "naive", capture=recorded)
+    decoding = Decoding(target, kind(target, drafter, kind.Settings()), PROMPT, DecodeOptions(30))
+    decoding.prefill()
+    list(decoding.steps())
+    assert decoding.output == greedy(tiny_target(), PROMPT, 30)
+    assert drafter.execution == target.execution == "graphed"
+
+
 @pytest.mark.parametrize("num_rows", [1, 2, 4, 5, 60, 65, 128, 129])
 def test_a_pass_equals_the_ordinary_one_and_is_the_callers_own(target: GraphedTarget, num_rows: int) -> None:
     plain = tiny_target()
