@@ -62,7 +62,8 @@ def _speedup(trace: Trace) -> Fact:
 
 
 def _speed(trace: Trace) -> Fact:
-    speed, baseline = trace.stats.tokens_per_second, trace.baseline
+    speed, baseline, target = trace.stats.tokens_per_second, trace.baseline, trace.target
+    graphs = ", passes as CUDA graphs" if target.execution == "graphed" else ""
     has_both = baseline is not None and baseline.tokens_per_second is not None
     return Fact(
         "speed",
@@ -70,7 +71,7 @@ def _speed(trace: Trace) -> Fact:
         "tokens/s",
         f"{baseline.tokens_per_second:.1f} autoregressive" if baseline and has_both else "",
         "plain",
-        f"Batch 1, {trace.target.dtype}, {trace.target.device_name}; recording and the prompt pass are not counted.",
+        f"Batch 1, {target.dtype}, {target.device_name}{graphs}; recording and the prompt pass are not counted.",
     )
 
 

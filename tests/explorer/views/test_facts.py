@@ -49,6 +49,13 @@ def test_speed_both_ways_and_time_to_first_token() -> None:
     assert of(slow)["first_token"].value == "2.30 s"
 
 
+def test_how_passes_were_launched_is_told_where_it_is_not_the_ordinary_way() -> None:
+    trace = make_trace()
+    assert "graphs" not in of(trace)["speed"].explanation
+    graphed = replace(trace, target=replace(trace.target, execution="graphed"))
+    assert "passes as CUDA graphs; recording" in of(graphed)["speed"].explanation
+
+
 def test_drafter_size() -> None:
     found = of(make_trace())["drafter"]
     assert (found.value, found.note) == ("4.2 M", "8.4 MB, 3.1 % of target")
