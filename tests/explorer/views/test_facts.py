@@ -51,9 +51,9 @@ def test_speed_both_ways_and_time_to_first_token() -> None:
 
 def test_how_passes_were_launched_is_told_where_it_is_not_the_ordinary_way() -> None:
     trace = make_trace()
-    assert "graphs" not in of(trace)["speed"].explanation
+    assert "graphs" not in of(trace)["speed"].help
     graphed = replace(trace, target=replace(trace.target, execution="graphed"))
-    assert "passes as CUDA graphs; recording" in of(graphed)["speed"].explanation
+    assert "passes as CUDA graphs; recording" in of(graphed)["speed"].help
 
 
 def test_drafter_size() -> None:
