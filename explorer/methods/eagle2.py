@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from explorer.models.eagle_layer import FeatureDrafter
     from explorer.target import Target, TargetOutput
 
+MAX_FIXED_DRAFTS = 4
+
 
 @dataclass(frozen=True)
 class Eagle2Settings:
@@ -89,14 +91,15 @@ class Eagle2(EagleMethod):
         return draft._replace(extra={"execution": self._fixed.execution})
 
     def _fixed_draft(self) -> FixedDraft:
-        """The drafter keeps one of each shape, so that the next run finds it captured."""
+        """The drafter keeps those of the last few shapes, so that the next run finds its own captured."""
         from explorer.methods.fixed_draft import FixedDraft
 
-        found: FixedDraft | None = self.drafter.fixed_drafts.get(self._shape)
-        if found is None:
-            found = FixedDraft(self.target, self.drafter, self._shape, self._log_softmax, self._read)
-            self.drafter.fixed_drafts[self._shape] = found
-        return found
+        kept: dict[TreeShape, FixedDraft] = self.drafter.fixed_drafts
+        found = kept.pop(self._shape, None)
+        kept[self._shape] = found or FixedDraft(self.target, self.drafter, self._shape, self._log_softmax, self._read)
+        while len(kept) > MAX_FIXED_DRAFTS:  # each holds a cache and its graph's memory
+            del kept[next(iter(kept))]
+        return kept[self._shape]
 
     def _grow(self, root: int, hidden: Tensor) -> Draft:
         """``depth`` passes over beams, then the rerank."""

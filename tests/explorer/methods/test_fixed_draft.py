@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from explorer.graphed import GraphedTarget
-from explorer.methods.eagle2 import Eagle2, Eagle2Settings
+from explorer.methods.eagle2 import MAX_FIXED_DRAFTS, Eagle2, Eagle2Settings
 from explorer.methods.eagle3 import Eagle3, Eagle3Settings
 from explorer.methods.eagle_tree import Grown
 from explorer.tree import DraftTree
@@ -76,6 +76,15 @@ def test_pairs_of_plain_steps_are_caught_up_with() -> None:
             method.update(PLAIN, output)
     assert found[: len(found) // 2] == found[len(found) // 2 :]
     assert len(found) == 4
+
+
+def test_a_drafter_keeps_what_was_captured_for_the_last_few_shapes() -> None:
+    target = graphed()
+    drafter = tiny_drafter("eagle2", target)
+    for depth in (1, 2, 3, 1, 4, 5):  # the first one is used again before the last two
+        Eagle2(target, drafter, Eagle2Settings(3, depth, 2))
+    assert [shape.depth for shape in drafter.fixed_drafts] == [3, 1, 4, 5]
+    assert len(drafter.fixed_drafts) == MAX_FIXED_DRAFTS
 
 
 @pytest.mark.parametrize("kind", ["fails", "stale"])
