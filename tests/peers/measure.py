@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.bench_markdown import to_markdown
-from explorer.bench_report import GENERATE, build_report
+from explorer.bench_report import GENERATE, GENERATE_ASSISTED, build_report
 from explorer.cli.bench import add_question_arguments, choose_questions
 from explorer.config import DEFAULT_TARGET, prepare_environment
 from explorer.measurement import Measurement, ResultsFile, read_machine
@@ -30,6 +30,7 @@ from explorer.shards import merge
 from explorer.target_presets import drafter_path, find_target, load_targets
 
 PACKAGES = ("economize==0.3.2", "flashspec==0.3.1")  # the second needs Python 3.11
+TRANSFORMERS = (GENERATE, GENERATE_ASSISTED)
 OURS: dict[str, dict[str, Any]] = {
     "autoregressive": {},
     "prompt_lookup": {},
@@ -62,7 +63,7 @@ def main() -> int:
         "questions": args.questions.name,
         "question_ids": [question.id for question in questions],
         "max_new_tokens": args.max_new_tokens,
-        "lanes": [GENERATE, *OURS, *job["lanes"]],
+        "lanes": [*TRANSFORMERS, *OURS, *job["lanes"]],
         "environment": pins,
     }
     made_on = {"machine": device_name(torch.device("cpu")), "threads": job["threads"]}
@@ -116,11 +117,9 @@ def prepare(work: Path, questions: Sequence[Question], max_new_tokens: int) -> t
         "lanes": {
             "generate:theirs": {},
             "economize": {},
-            "economize_lookup": lookup,
-            "economize_lookup:default": lookup | {"gamma": 3},  # the package's own length
+            "economize_lookup": lookup | {"gamma": 3},  # the package's own length
             "economize_medusa": medusa,
-            "flashspec_ngram": lookup,
-            "flashspec_ngram:default": lookup | {"gamma": 4},  # the package's own length
+            "flashspec_ngram": lookup | {"gamma": 4},  # the package's own length
         },
     }
     return job, [render_prompt(loaded.tokenizer, question.text).token_ids for question in questions]
@@ -176,14 +175,14 @@ class Worker:
 
 
 def measure(worker: Worker, questions: list[Question], prompts: Sequence[Sequence[int]], results: ResultsFile) -> None:
-    """Every question by our lanes and transformers' ``generate``, then by theirs; what is known is left out."""
+    """Every question by our lanes and transformers', then by theirs; what is known is left out."""
     from explorer.bench import run_bench
 
     num_tokens = worker.job["max_new_tokens"]
     placed = {"max_new_tokens": num_tokens, "baseline": False, "device": "cpu", "dtype": "float32"}
     requests = {lane: RunRequest(lane, "?", settings=settings, **placed) for lane, settings in OURS.items()}
-    for progress in run_bench(requests, questions, results, [GENERATE]):
-        number, rest = divmod(progress.num_done, len(requests) + 1)
+    for progress in run_bench(requests, questions, results, TRANSFORMERS):
+        number, rest = divmod(progress.num_done, len(requests) + len(TRANSFORMERS))
         if rest == 0:
             worker.add_missing(questions[number - 1], prompts[number - 1], number - 1, results)
             print(f"{number} of {len(questions)} questions", file=sys.stderr, flush=True)

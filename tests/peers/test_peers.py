@@ -16,7 +16,7 @@ from explorer.bench_report import build_report
 from explorer.measurement import Measurement, ResultsFile
 from explorer.questions import Question
 from tests.peers import measure, worker
-from tests.peers.measure import OURS, Worker, make_environment
+from tests.peers.measure import OURS, TRANSFORMERS, Worker, make_environment
 from tests.structure.source import ROOT
 
 # Lanes that write 7 and count what they are asked; the other one ends at the stop token, 2.
@@ -86,7 +86,7 @@ def test_an_output_that_is_not_ours_is_told(tmp_path: Path) -> None:
 
 def test_theirs_come_after_our_lanes_of_every_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[object] = []
-    num_lanes = len(OURS) + 1
+    num_lanes = len(OURS) + len(TRANSFORMERS)
 
     def run_bench(requests: dict[str, Any], questions: list[Question], *_: object) -> Any:
         assert {request.dtype for request in requests.values()} == {"float32"}
