@@ -49,9 +49,7 @@ LOADERS: dict[str, Callable[[str, Target], LoadedDrafter]] = {
     "eagle3": load_eagle3,
 }
 ADAPTING = ("medusa",)  # methods whose drafters may bring an adapter for their target
-_PLACEMENTS = {
-    "dtype": DTYPES, "backend": BACKENDS, "cache": CACHES, "numerics": NUMERICS, "execution": EXECUTIONS
-}  # fmt: skip
+_PLACEMENTS = {"dtype": DTYPES, "backend": BACKENDS, "cache": CACHES, "numerics": NUMERICS, "execution": EXECUTIONS}
 MAX_TARGETS = 2  # the least recently used one makes room, with its drafters
 
 

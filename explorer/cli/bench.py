@@ -17,7 +17,7 @@ from explorer.bench_markdown import to_markdown
 from explorer.bench_report import GENERATE_ASSISTED, PEERS, build_report
 from explorer.cli import bench_compare
 from explorer.cli.lanes import drafters_of, method_of, read_lanes, resting_lanes, samplings_of, settings_of
-from explorer.cli.run_options import add_length_arguments, add_placement_arguments, add_target_argument, placement
+from explorer.cli.run_options import add_lane_arguments, add_placement_arguments, placement
 from explorer.cli.trace import add_sampling_arguments, to_sampling
 from explorer.config import METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import SettingError
@@ -32,7 +32,6 @@ from explorer.trace import SamplingRecord
 from explorer.trace_files import write_atomically
 
 HELP = "measure methods over many prompts, interleaved in one run; resumable, in shards if wanted"
-DRAFTERS_HELP = "for every method that needs one, or for one method (repeatable); default: the target preset's own"
 BUSY = 1.0  # load beyond our own threads from which other work disturbs the clock
 
 
@@ -47,9 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--methods", default="autoregressive,medusa,eagle2", metavar="A,B,C", help=lanes_help)
     parser.add_argument("--peers", action="store_true", help="transformers' own decoding of the same weights as well")
     add_question_arguments(parser)
-    add_target_argument(parser)
-    parser.add_argument("--drafter", action="append", default=[], metavar="[METHOD=]DIR_OR_ID", help=DRAFTERS_HELP)
-    add_length_arguments(parser)
+    add_lane_arguments(parser)
     add_sampling_arguments(parser)
     add_placement_arguments(parser)
     parser.add_argument("--adaptive", action="store_true", help="methods that can rest do so while drafts cost time")

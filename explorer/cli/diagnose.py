@@ -19,8 +19,8 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from explorer.cli.bench import add_question_arguments, check_requests, choose_questions, prompt_bar
-from explorer.cli.lanes import samplings_of, settings_of
-from explorer.cli.run_options import add_placement_arguments, add_run_arguments, placement
+from explorer.cli.lanes import drafters_of, samplings_of, settings_of
+from explorer.cli.run_options import add_lane_arguments, add_placement_arguments, placement
 from explorer.cli.show import plain, sentence
 from explorer.cli.trace import add_sampling_arguments, check_place, to_sampling
 from explorer.codec import encode
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prompt", metavar="TEXT", help="what the user says")
     add_question_arguments(parser)
     parser.add_argument("--system", metavar="TEXT", help="system prompt")
-    add_run_arguments(parser)
+    add_lane_arguments(parser)
     add_sampling_arguments(parser)
     add_placement_arguments(parser)
     parser.add_argument("--no-baseline", action="store_true", help="leave plain decoding out: no break-even is known")
@@ -154,7 +154,7 @@ def _requests(args: argparse.Namespace) -> list[RunRequest]:
         raise SettingError(
             f"--method: {', '.join(unknown) or 'none'} cannot be diagnosed; allowed: {', '.join(DRAFTING)}"
         )
-    assigned = parse_assignments(args.set)
+    assigned, drafters = parse_assignments(args.set), drafters_of(methods, args.drafter)
     return [
         RunRequest(
             method=method,
@@ -163,7 +163,7 @@ def _requests(args: argparse.Namespace) -> list[RunRequest]:
             sampling=sampling,
             settings=settings_of(method, assigned),
             target=args.target,
-            drafter=args.drafter,
+            drafter=drafters.get(method),
             baseline=not args.no_baseline,
             **placement(args),
         )

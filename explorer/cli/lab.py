@@ -11,8 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from explorer.cli.lanes import settings_of
-from explorer.cli.run_options import add_placement_arguments, add_run_arguments, placement
+from explorer.cli.lanes import drafters_of, settings_of
+from explorer.cli.run_options import add_lane_arguments, add_placement_arguments, placement
 from explorer.cli.show import plain
 from explorer.cli.trace import check_place
 from explorer.config import METHOD_NAMES, parse_assignments, repo_path
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"{', '.join(EXPERIMENTS)}, or {ALL}")
     parser.add_argument("--list", action="store_true", help="say what each experiment asks, and end")
     parser.add_argument("--methods", default=",".join(METHODS), metavar="A,B", help="default: medusa,eagle2")
-    add_run_arguments(parser, "for all methods; default: the target preset's own", num_tokens=NUM_TOKENS)
+    add_lane_arguments(parser, NUM_TOKENS)
     add_placement_arguments(parser)
     parser.add_argument(
         "--out",
@@ -102,14 +102,14 @@ def _requests(args: argparse.Namespace) -> list[RunRequest]:
     if not methods or (unknown := [name for name in methods if name not in drafting]):
         said = ", ".join(unknown) if methods else "none"
         raise SettingError(f"--methods: {said} cannot be experimented with; allowed: {', '.join(drafting)}")
-    assigned = parse_assignments(args.set)
+    assigned, drafters = parse_assignments(args.set), drafters_of(methods, args.drafter)
     return [
         RunRequest(
             method=method,
             max_new_tokens=args.max_new_tokens,
             settings=settings_of(method, assigned),
             target=args.target,
-            drafter=args.drafter,
+            drafter=drafters.get(method),
             baseline=False,
             **placement(args),
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, EXECUTIONS, NUMERICS
 
-DRAFTER_OF_EACH = "default: the target preset's own for each method"
+DRAFTERS_OF_EACH = "for every method that needs one, or for one method (repeatable); default: the target preset's own"
 SETTING_OF_EACH = "for all methods that have it; METHOD.NAME=VALUE"
 SETTING_OF_ONE = "a setting of the method, or preset=NAME"
 
@@ -17,21 +17,19 @@ def add_target_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID", help="preset, directory or hub id")
 
 
-def add_model_arguments(parser: argparse.ArgumentParser, drafter_help: str = DRAFTER_OF_EACH) -> None:
+def add_model_arguments(
+    parser: argparse.ArgumentParser, drafter_help: str = "default: the target preset's own"
+) -> None:
     """The target and its drafter."""
     add_target_argument(parser)
     parser.add_argument("--drafter", metavar="DIR_OR_ID", help=drafter_help)
 
 
-def add_run_arguments(
-    parser: argparse.ArgumentParser,
-    drafter_help: str = DRAFTER_OF_EACH,
-    setting_help: str = SETTING_OF_EACH,
-    num_tokens: int = 128,
-) -> None:
-    """The target and its drafter, how far a run goes, and settings of the methods."""
-    add_model_arguments(parser, drafter_help)
-    add_length_arguments(parser, setting_help, num_tokens)
+def add_lane_arguments(parser: argparse.ArgumentParser, num_tokens: int = 128) -> None:
+    """For several methods: the target, their drafters, how far a run goes, and settings."""
+    add_target_argument(parser)
+    parser.add_argument("--drafter", action="append", default=[], metavar="[METHOD=]DIR_OR_ID", help=DRAFTERS_OF_EACH)
+    add_length_arguments(parser, num_tokens=num_tokens)
 
 
 def add_length_arguments(

@@ -12,7 +12,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from explorer.cli.run_options import SETTING_OF_ONE, add_placement_arguments, add_run_arguments, placement
+from explorer.cli.run_options import (
+    SETTING_OF_ONE,
+    add_length_arguments,
+    add_model_arguments,
+    add_placement_arguments,
+    placement,
+)
 from explorer.config import ACCEPTANCES, METHOD_NAMES, Sampling, parse_assignments
 from explorer.errors import PromptError, SettingError
 from explorer.rules import rule_label, sampling_text
@@ -32,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prompt.add_argument("--messages", metavar="FILE", type=Path, help='JSON list of {"role", "content"} objects')
     prompt.add_argument("--prompt-ids", metavar="1,2,3", help="token ids, read as they are")
     parser.add_argument("--system", metavar="TEXT", help="system prompt")
-    add_run_arguments(parser, "default: the target preset's own", SETTING_OF_ONE)
+    add_model_arguments(parser)
+    add_length_arguments(parser, SETTING_OF_ONE)
     add_sampling_arguments(parser)
     add_placement_arguments(parser)
     parser.add_argument("--no-chat-template", action="store_true", help="feed the prompt as it is")

@@ -65,6 +65,17 @@ def test_a_prompt_is_told_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
         assert part in text
 
 
+def test_each_method_has_its_own_drafter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drafters = ["--drafter", f"medusa={FOLDER / 'medusa_a'}", "--drafter", f"eagle2={FOLDER / 'eagle_bias'}"]
+    words = ["--target", MODELS[1], *drafters, "--max-new-tokens", "4", "--prompt", "Cats.", "--no-baseline"]
+    assert main(["diagnose", "--method", "medusa,eagle2", *words, "--traces", str(tmp_path)]) == 0
+    capsys.readouterr()
+    traces = [read_trace(path) for path in sorted(tmp_path.iterdir())]
+    assert [trace.drafter and trace.drafter.name for trace in traces] == ["medusa_a", "eagle_bias"]
+    assert main(["diagnose", "--method", "eagle2", *words]) == 2
+    assert "medusa takes no drafter here; allowed: eagle2" in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_worst_pass_comes_with_the_command_that_draws_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

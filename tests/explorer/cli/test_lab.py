@@ -46,6 +46,7 @@ def test_a_record_is_shown_and_experiments_are_listed(tmp_path: Path, capsys: py
         (["tree", "--methods", ","], "none cannot"),
         (["tree", "--set", "wings=2"], "no method has it"),
         (["tree", "--out", "."], "is a directory"),
+        (["tree", "--methods", "eagle2", "--drafter", "medusa=x"], "medusa takes no drafter here; allowed: eagle2"),
         (["--show", "gone.json"], "is no record of the laboratory"),
         (["tree", "--target", "/no/such/folder", "--drafter", GOLDEN[-1]], "no/such/folder"),
     ],
