@@ -7,6 +7,7 @@ from typing import Any
 
 from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, EXECUTIONS, NUMERICS
 
+DRAFTER_OF_ONE = "default: the target preset's own"
 DRAFTERS_OF_EACH = "for every method that needs one, or for one method (repeatable); default: the target preset's own"
 SETTING_OF_EACH = "for all methods that have it; METHOD.NAME=VALUE"
 SETTING_OF_ONE = "a setting of the method, or preset=NAME"
@@ -17,9 +18,7 @@ def add_target_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID", help="preset, directory or hub id")
 
 
-def add_model_arguments(
-    parser: argparse.ArgumentParser, drafter_help: str = "default: the target preset's own"
-) -> None:
+def add_model_arguments(parser: argparse.ArgumentParser, drafter_help: str = DRAFTER_OF_ONE) -> None:
     """The target and its drafter."""
     add_target_argument(parser)
     parser.add_argument("--drafter", metavar="DIR_OR_ID", help=drafter_help)
