@@ -154,6 +154,20 @@ def test_benchmark_figures_are_those_of_the_reports() -> None:
         assert row[-1] == f"{real['num_equal']} of {real['num_prompts']}", row
 
 
+def test_other_packages_figures_are_those_of_the_report() -> None:
+    report = json.loads((ROOT / "assets" / "bench" / "others" / "spec-bench.json").read_text(encoding="utf-8"))
+    written = {names(row[0])[0]: row for row in table("Beside other packages")}
+    assert sorted(written) == sorted(report["methods"])
+    parted = [lane for lane, real in report["methods"].items() if real["divergences"]]
+    assert not parted, "the README says that all outputs are equal"
+    for lane, real in report["methods"].items():
+        assert real["num_prompts"] == report["num_questions"] == 40
+        speed, ratio = real["tokens_per_second"]["median"], real["speedup_over_generate"]["median"]
+        tau = "–" if real["tau"] is None else f"{real['tau']:.2f}"
+        figures = [tau, f"{speed:.1f}", f"{ratio:.2f}", f"{real['num_equal']} of {real['num_prompts']}"]
+        assert written[lane][1:] == figures, lane
+
+
 def test_methods_table_has_the_benchmarks_figures() -> None:
     from explorer.config import METHOD_NAMES
     from explorer.target_presets import load_targets
