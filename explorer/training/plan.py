@@ -23,7 +23,7 @@ from explorer.training.corpus import Corpus, frequent_tokens
 from explorer.training.dataset import FeatureSet, read_features
 from explorer.training.eagle3 import Eagle3Recipe
 from explorer.training.export import CardFacts
-from explorer.training.features import compute_features
+from explorer.training.features import Entered, compute_features
 from explorer.training.gather import gather, read_gathered
 from explorer.training.loop import LoopOptions, Progress, Recipe, train
 from explorer.training.storage import write_json
@@ -73,12 +73,10 @@ def prepare(plan: Plan, target: LoadedTarget, layers: tuple[int, ...] = ()) -> P
     # Whole conversations, right-padded: ordinary causal attention is what is wanted here, not the tree's.
     target.model.set_attn_implementation("sdpa")
     body = target.model.get_decoder()
-    compute_features(held_out, body, folder / "held-out")
-    compute_features(training, body, folder / "training", plan.max_tokens)
     entered = layers_folder(plan, layers) if layers else None
-    if entered is not None:
-        compute_features(held_out, body, entered / "held-out", layers=layers)
-        compute_features(training, body, entered / "training", plan.max_tokens, layers)
+    for corpus, part, max_tokens in ((held_out, "held-out", None), (training, "training", plan.max_tokens)):
+        also = None if entered is None else Entered(layers, entered / part)
+        compute_features(corpus, body, folder / part, max_tokens, also)
     vocab_size = target.model.get_output_embeddings().weight.shape[0]
     tokens = frequent_tokens(training, min(plan.draft_vocab_size, vocab_size), vocab_size)
     return Prepared(

@@ -9,7 +9,7 @@ import numpy as np
 from explorer.checkpoints.target import LoadedTarget
 from explorer.training.corpus import Corpus
 from explorer.training.dataset import FeatureSet, read_features
-from explorer.training.features import compute_features
+from explorer.training.features import Entered, compute_features
 from explorer.training.storage import write_npz
 from tests.support.tiny import VOCAB, tiny_model
 
@@ -49,8 +49,6 @@ def tiny_features(folder: Path, corpus: Corpus | None = None, layers: tuple[int,
     model = tiny_model()
     model.set_attn_implementation("sdpa")
     corpus = corpus or tiny_corpus()
-    compute_features(corpus, model.get_decoder(), folder)
-    if not layers:
-        return read_features(folder)
-    compute_features(corpus, model.get_decoder(), folder / "layers", layers=layers)
-    return read_features(folder, layers=folder / "layers")
+    entered = Entered(layers, folder / "layers") if layers else None
+    compute_features(corpus, model.get_decoder(), folder, entered=entered)
+    return read_features(folder, layers=entered and entered.folder)

@@ -48,9 +48,27 @@ def test_states_that_float16_cannot_hold_are_named(tmp_path: Path) -> None:
     model.set_attn_implementation("sdpa")
     model.get_input_embeddings().weight.data[tiny_corpus().tokens[5]] = 1e5
     features.compute_features(tiny_corpus(), model.get_decoder(), tmp_path / "final")
+    entered = features.Entered((0,), tmp_path / "entered")
     with pytest.raises(SettingError, match="too large for float16"):
-        features.compute_features(tiny_corpus(), model.get_decoder(), tmp_path / "entered", layers=(0,))
+        features.compute_features(tiny_corpus(), model.get_decoder(), tmp_path / "final", entered=entered)
     assert list((tmp_path / "entered").glob("*.npz")) == []
+
+
+def test_one_pass_makes_up_whichever_of_both_is_missing(tmp_path: Path) -> None:
+    whole = tiny_features(tmp_path, layers=(1, 0))
+    assert whole.layers is not None
+    body = tiny_model().get_decoder()
+    body.set_attn_implementation("sdpa")
+    entered = features.Entered((1, 0), tmp_path / "layers")
+    for kept, lost in ((tmp_path, entered.folder), (entered.folder, tmp_path)):
+        stamp = (kept / "00000.npz").stat().st_mtime_ns
+        (lost / "00000.npz").unlink()
+        features.compute_features(tiny_corpus(), body, tmp_path, entered=entered)
+        assert (kept / "00000.npz").stat().st_mtime_ns == stamp
+        again = read_features(tmp_path, layers=entered.folder)
+        assert again.layers is not None
+        assert np.array_equal(again.features, whole.features)
+        assert np.array_equal(again.layers, whole.layers)
 
 
 def test_existing_pieces_are_kept_and_missing_ones_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
