@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text-note", help="a sentence for the card on where that text comes from")
     parser.add_argument("--trees", type=Path, help="preset file to put the grown Medusa trees into")
     parser.add_argument("--num-tokens", type=int, default=1_000_000, help="generate: answer tokens to write")
+    parser.add_argument("--openings", type=Path, help="generate: file with first words of user turns, a line each")
     parser.add_argument("--max-tokens", type=int, help="train on about this many tokens (default: all)")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument(
@@ -104,8 +105,11 @@ def _run_stage(stage: str, args: argparse.Namespace, target: LoadedTarget) -> Pa
     plan = _plan(stage, args)
     if stage == "generate":
         from explorer.training.generate import GenerateOptions, generate
+        from explorer.training.openings import read_openings
 
-        return generate(target, args.work / "text", GenerateOptions(num_tokens=args.num_tokens, seed=args.seed))
+        openings = read_openings(args.openings) if args.openings else ()
+        options = GenerateOptions(num_tokens=args.num_tokens, seed=args.seed, openings=openings)
+        return generate(target, args.work / "text", options)
     if stage == "gather":
         return gather(plan.text_paths, plan.work / "corpus", args.seed)
     if stage == "features":

@@ -31,7 +31,8 @@ _DROP_BELOW = 7 / 8
 @dataclass(frozen=True)
 class GenerateOptions:
     """num_tokens: answer tokens to write in all. max_length and max_instruction are tokens of a conversation and of
-    its user turn; greedy_share: share of answers decoded greedily, the others are sampled like the instructions."""
+    its user turn; greedy_share: share of answers decoded greedily, the others are sampled like the instructions.
+    openings: first words of user turns instead of our own."""
 
     num_tokens: int = 1_000_000
     seed: int = 0
@@ -41,6 +42,7 @@ class GenerateOptions:
     temperature: float = 0.8
     top_k: int = 64
     greedy_share: float = 0.67
+    openings: tuple[str, ...] = ()
 
 
 @dataclass
@@ -127,7 +129,7 @@ def _write_shard(
 
 
 def _open(frame: ChatFrame, options: GenerateOptions, source: random.Random) -> Conversation:
-    opening = frame.encode(choose_opening(source))
+    opening = frame.encode(choose_opening(source, options.openings))
     temperature = 0.0 if source.random() < options.greedy_share else options.temperature
     tokens = frame.before + opening
     return Conversation(list(tokens), deque(tokens), temperature, instruction=list(opening))

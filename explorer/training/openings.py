@@ -1,6 +1,10 @@
 """First words of user turns. The target writes the rest, so these only steer what kinds of text it practises on."""
 
 import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from explorer.errors import SettingError
 
 _TASKS = (
     "Write a Python function that", "Write a short story about", "Write a poem about", "Write an email to",
@@ -32,6 +36,20 @@ _TASKS = (
 _SHARE_OPEN = 0.1
 
 
-def choose_opening(source: random.Random) -> str:
-    """A random opening; one in ten is empty, so that the target also shows what it would ask by itself."""
+def choose_opening(source: random.Random, openings: Sequence[str] = ()) -> str:
+    """A random one of these, else of our own; one in ten of ours is empty: what would the target itself ask?"""
+    if openings:
+        return source.choice(openings)
     return "" if source.random() < _SHARE_OPEN else source.choice(_TASKS)
+
+
+def read_openings(path: Path) -> tuple[str, ...]:
+    """Openings of a text file, a line each; empty lines do not count. Raises SettingError where it holds none."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} is no readable text ({error}); give openings of user turns, a line each") from error
+    found = tuple(line.strip() for line in lines if line.strip())
+    if not found:
+        raise SettingError(f"{path} is empty; give openings of user turns, a line each")
+    return found

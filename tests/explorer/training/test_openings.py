@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
-from explorer.training.openings import choose_opening
+import pytest
+
+from explorer.errors import SettingError
+from explorer.training.openings import choose_opening, read_openings
 
 
 def test_openings_vary_and_repeat_with_the_seed() -> None:
@@ -14,3 +18,19 @@ def test_openings_vary_and_repeat_with_the_seed() -> None:
     assert len(set(drawn)) > 60
     assert 10 < drawn.count("") < 90
     assert all(text == text.strip() for text in drawn)
+
+
+def test_openings_of_a_file_are_the_only_ones(tmp_path: Path) -> None:
+    (tmp_path / "openings.txt").write_text("Translate: Der\n\n  Who wrote \n", encoding="utf-8")
+    openings = read_openings(tmp_path / "openings.txt")
+    assert openings == ("Translate: Der", "Who wrote")
+    source = random.Random(0)
+    assert {choose_opening(source, openings) for _ in range(50)} == set(openings)
+
+
+@pytest.mark.parametrize("content", [b"\n \n", b"\xff\xfe\x00", None])
+def test_a_file_without_openings_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "openings.txt").write_bytes(content)
+    with pytest.raises(SettingError, match="a line each"):
+        read_openings(tmp_path / "openings.txt")
