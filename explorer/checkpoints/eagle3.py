@@ -1,8 +1,9 @@
 """EAGLE-3 drafters in their published layout: one layer with its own norm and LM head, over a part of the vocabulary.
 
 Source: `eagle/model/cnets.py` and `eagle/model/ea_model.py` of SafeAILab/EAGLE. Other layers than the published three
-are named in config.json as vLLM reads them: the decoder layers whose inputs are the features. The same network under
-speculators' names: see speculators_eagle.
+are named in config.json as vLLM reads them: the decoder layers whose inputs are the features. Where our own recipe
+trained no LM head, config.json says ``"lm_head_shared": true`` and the head is the target's rows of the draft
+vocabulary. The same network under speculators' names: see speculators_eagle.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ from explorer.checkpoints.speculators_eagle import (
 from explorer.models.eagle3_layer import Eagle3Config, Eagle3Drafter
 
 FEATURE_LAYERS = "eagle_aux_hidden_state_layer_ids"
+HEAD_SHARED = "lm_head_shared"
 IS_DRAFTED = "t2d"  # [vocabulary] bool: whether the drafter can propose the token
 _OPTIONAL = (*TOLD_BY_TENSORS, "head_dim", "target_hidden_size", "draft_vocab_size")
-_HEAD, _KEYS, _BIAS = "lm_head.weight", "midlayer.self_attn.k_proj.weight", "midlayer.self_attn.q_proj.bias"
+HEAD, _KEYS, _BIAS = "lm_head.weight", "midlayer.self_attn.k_proj.weight", "midlayer.self_attn.q_proj.bias"
 
 
 def load_eagle3(source: str, target: TargetFacts) -> LoadedDrafter:
@@ -67,6 +69,7 @@ def load_eagle3(source: str, target: TargetFacts) -> LoadedDrafter:
     tensors = {name: tensor for name, tensor in tensors.items() if not DERIVED.fullmatch(name)}
     config = _to_config(raw, tensors, target, report)
     _check_vocabulary(config, tensors, is_drafted, report)
+    _share_head(raw, tensors, target, report)
     _check(config, tensors, target, report)
     check_embedding(embedding, config, report)
     if embedding is None and config.hidden_size != target.hidden_size:
@@ -99,7 +102,7 @@ def _to_config(
 ) -> Eagle3Config:
     """The shape by config.json; of KV heads, biases and the draft vocabulary by the tensors, where it says nothing."""
     numbers = read_numbers(raw, report, _OPTIONAL)
-    listed, head = numbers.pop("draft_vocab_size"), tensors.get(_HEAD)
+    listed, head = numbers.pop("draft_vocab_size"), tensors.get(HEAD)
     num_drafted = listed or (len(head) if head is not None and head.dim() else numbers["vocab_size"])
     numbers.setdefault("num_key_value_heads", count_kv_heads(numbers, tensors.get(_KEYS)))
     for name in ("bias", "qkv_bias"):  # of EAGLE-1: fc never has one here, and the tensors tell the others
@@ -150,6 +153,20 @@ def _check(config: Eagle3Config, tensors: Mapping[str, Tensor], target: TargetFa
     require_floats(report, {name: tensor for name, tensor in tensors.items() if name != TOKEN_MAP})
     report.require_equal("hidden size", config.target_hidden_size or config.hidden_size, target.hidden_size)
     report.require_equal("vocabulary", config.vocab_size, target.vocab_size)
+
+
+def _share_head(raw: Mapping[str, Any], tensors: dict[str, Tensor], target: TargetFacts, report: Report) -> None:
+    """Put the target's rows of the draft vocabulary in the place of an LM head that config.json says is shared."""
+    is_shared = raw.get(HEAD_SHARED, False)
+    if not isinstance(is_shared, bool):
+        report.add(f"config.json: {HEAD_SHARED} must be true or false, found {is_shared!r}")
+    elif is_shared and HEAD in tensors:
+        report.add(f"config.json: {HEAD_SHARED} is on, but there is {HEAD}")
+    elif is_shared and not report.num_problems:  # of a token map that is wrong no rows can be read
+        head, token_map = target.lm_head.weight.detach(), tensors.get(TOKEN_MAP)
+        if token_map is not None:
+            head = head[(token_map + torch.arange(len(token_map))).to(head.device)]
+        tensors[HEAD] = head
 
 
 def _check_vocabulary(

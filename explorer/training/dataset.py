@@ -99,13 +99,26 @@ def read_features(folder: Path, max_tokens: int | None = None, layers: Path | No
 
 def _read_pieces(folder: Path, max_tokens: int | None) -> FeatureSet:
     pieces: list[dict[str, np.ndarray]] = []
+    paths = sorted(folder.glob("*.npz"))
     total = 0
-    for path in sorted(folder.glob("*.npz")):
-        pieces.append(read_npz(path, (*FIELDS, "features")))
+    for path in paths:
+        pieces.append(read_npz(path, FIELDS))
         total += len(pieces[-1]["tokens"])
         if max_tokens is not None and total >= max_tokens:
             break
     if not pieces:
         raise SettingError(f"No features in {folder}; run `train features` first.")
-    joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in (*FIELDS, "features")}
-    return FeatureSet(Corpus(*(joined[name] for name in FIELDS)), joined["features"])
+    joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in FIELDS}
+    return FeatureSet(Corpus(*(joined[name] for name in FIELDS)), _read_arrays(paths[: len(pieces)], total))
+
+
+def _read_arrays(paths: list[Path], num_tokens: int) -> np.ndarray:
+    """The features of all files in one array, made before they are read: two copies of them may not fit in memory."""
+    found, first = np.empty((0, 0), dtype=np.float16), 0
+    for path in paths:
+        part = read_npz(path, ("features",))["features"]
+        if not first:
+            found = np.empty((num_tokens, part.shape[1]), dtype=part.dtype)
+        found[first : first + len(part)] = part
+        first += len(part)
+    return found

@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from explorer.errors import SettingError
 from explorer.models.eagle3_layer import Eagle3Config, Eagle3Drafter
-from explorer.models.eagle_layer import DraftCache
+from explorer.training.candidates import CandidateSampler
 from explorer.training.dataset import Batch, FeatureSet
-from explorer.training.teacher import HeldOut, soft_cross_entropy, top_tokens
+from explorer.training.teacher import HeldOut, soft_cross_entropy
+from explorer.training.unrolled import UNROLLED, unroll
 
 
 @dataclass(frozen=True)
 class Eagle3Options:
     """num_steps: unrolled steps, the first on true features (the authors' recipe: 7; a tree of depth d reaches d + 1).
 
-    decay: weight of a step's loss over that of the one before.
+    decay: weight of a step's loss over that of the one before. own_head: train an LM head of its own, as the authors
+    do, instead of reading through the target's. num_frequent, num_sampled: see explorer.training.candidates.
     """
 
     num_steps: int = 4
     decay: float = 0.8
+    own_head: bool = False
+    num_frequent: int = 1024
+    num_sampled: int = 1024
 
 
 class Eagle3Recipe:
     """Soft cross-entropy on tokens at every step of the training-time test (EAGLE-3, arXiv 2503.01840, section 3.2).
 
-    Nothing asks that features resemble the target's. Positions whose best token the drafter cannot propose have no
-    loss. The LM head begins as the target's rows of the draft vocabulary, where it is as wide.
+    Nothing asks that features resemble the target's. Positions whose token the drafter cannot propose have no loss: the
+    target wrote the text, so that it is what the target wants there. The LM head begins as the target's rows of the
+    draft vocabulary, and stays so without ``own_head``.
     """
 
     def __init__(
@@ -42,33 +48,48 @@ class Eagle3Recipe:
         held_out: FeatureSet,
         options: Eagle3Options,
     ) -> None:
-        """draft_tokens: int64 [draft_vocab] target ids the drafter may propose, all of them or ``draft_vocab_size``."""
+        """draft_tokens: int64 [draft_vocab] target ids the drafter may propose, the most frequent first.
+
+        All of them where ``config`` has no draft vocabulary. Raises SettingError where the target's LM head does not
+        fit and ``own_head`` is not set.
+        """
         self.options = options
         self.network = Eagle3Drafter(config)
+        self.network.attend_with(UNROLLED)
         ascending = draft_tokens.sort().values
         if config.draft_vocab_size is not None:
             self.network.d2t.copy_(ascending - torch.arange(len(ascending)))
         self.network.bind(embedding)
-        self._lm_head, self._rows = lm_head, lm_head[ascending]
+        self._rows = lm_head[ascending]
         if self._rows.shape == self.network.lm_head.weight.shape:
             self.network.lm_head.weight.data.copy_(self._rows)
-        self._is_drafted = torch.zeros(config.vocab_size, dtype=torch.bool)
-        self._is_drafted[ascending] = True
+        elif not options.own_head:
+            raise SettingError("the target's LM head has another width than this drafter: set own_head=true")
+        self.network.lm_head.requires_grad_(options.own_head)
+        self._to_draft = torch.full((config.vocab_size,), -1)
+        self._to_draft[ascending] = torch.arange(len(ascending))
+        frequent = self._to_draft[draft_tokens[: options.num_frequent]]
+        self._sampler = CandidateSampler(len(ascending), frequent, options.num_sampled)
         self._held_out = HeldOut(held_out, lm_head)
         self._scale = _scale_of(held_out, len(config.feature_layers))
 
     def loss(self, batch: Batch, generator: torch.Generator, progress: float) -> Tensor:
-        """Sum over the unrolled steps of decay ** step * soft cross-entropy over the draft vocabulary."""
-        can_be_drafted = self._can_be_drafted(batch)
-        total = torch.zeros(())
+        """Sum over the unrolled steps of decay ** step * soft cross-entropy over the step's candidates."""
+        can_be_drafted = batch.answer_mask(1)  # of positions: the token after it
+        own = self._to_draft[batch.tokens[:, 1:]]
+        can_be_drafted[:, :-1] &= own >= 0
+        candidates = self._sampler.draw(own[can_be_drafted[:, :-1]], generator)
+        with torch.no_grad():
+            logits = batch.features[can_be_drafted] @ self._rows[candidates.ids].T
+            teacher = (logits + candidates.correction).softmax(-1)
+        at = can_be_drafted.flatten().cumsum(0).view_as(can_be_drafted) - 1  # rows of `teacher`
+        rows, total = self.network.lm_head.weight[candidates.ids], torch.zeros(())
         for step, hidden in enumerate(unroll(self.network, batch, self.options.num_steps, self._scale)):
             mask = _has_loss(batch, step) & can_be_drafted[:, 1 + step :]
-            wanted = batch.features[:, 1 + step :][mask]
-            if len(wanted) == 0:
-                total = total + 0 * hidden.sum()
-                continue
-            teacher = (wanted @ self._rows.T).softmax(-1)
-            total = total + self.options.decay**step * soft_cross_entropy(self.network.logits(hidden[mask]), teacher)
+            wanted = teacher[at[:, 1 + step :][mask]]
+            logits = self.network.norm(hidden[mask]) @ rows.T + candidates.correction
+            step_loss = soft_cross_entropy(logits, wanted) if len(wanted) else 0 * hidden.sum()
+            total = total + self.options.decay**step * step_loss
         return total
 
     def fold(self) -> None:
@@ -78,12 +99,6 @@ class Eagle3Recipe:
     def unfold(self) -> None:
         """Undo `fold`: what a finished drafter needs to be trained on."""
         self.network.fc.weight.data.mul_(self._scale)
-
-    def _can_be_drafted(self, batch: Batch) -> Tensor:
-        """bool [B, T]: of positions whose next token an answer has, whether the drafter knows the target's best one."""
-        found = batch.answer_mask(1)  # the target's whole head is read nowhere else: it is the dearest product here
-        found[found.clone()] = self._is_drafted[top_tokens(batch.features[found], self._lm_head, 1)[:, 0]]
-        return found
 
     def evaluate(self) -> dict[str, float]:
         """Top-1 agreement with the target's argmax on held-out answers at depths 1, 2 and 3."""
@@ -106,27 +121,6 @@ class Eagle3Recipe:
                 hits[depth] += alive.sum()
                 counts[depth] += considered.sum()
         return (hits / counts.clamp(min=1)).tolist()
-
-
-def unroll(network: Eagle3Drafter, batch: Batch, num_steps: int, scale: Tensor | float = 1.0) -> Iterator[Tensor]:
-    """Predicted hidden states of steps 0, 1, ..., each [B, T - 1 - step, H], as drafting would make them at every row.
-
-    Row t reads token t + 1 with the true feature t in step 0, and token t + 1 + step with its own last prediction
-    after that. It sees the true pairs up to t and its own later ones: what a draft that starts there sees. The
-    prediction speaks of token t + 2 + step. scale: what true features are divided by, [F] or one number.
-    """
-    hidden, cache = network.combine(batch.layers[:, :-1] / scale), DraftCache()
-    num_pairs = hidden.shape[1]
-    own = torch.eye(num_pairs, dtype=torch.bool)
-    mask = torch.ones_like(own).tril()
-    for step in range(min(num_steps, num_pairs)):
-        num_rows = num_pairs - step
-        if step:
-            mask = torch.cat([mask, own[:, :num_rows]], dim=1)
-        tokens = batch.tokens[:, 1 + step :]
-        positions = torch.arange(step, num_pairs)[None].expand_as(tokens)
-        hidden = network.predict(tokens, hidden[:, :num_rows], positions, mask[None, None, :num_rows], cache)
-        yield hidden
 
 
 def _scale_of(data: FeatureSet, num_layers: int) -> Tensor:

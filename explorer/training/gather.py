@@ -20,7 +20,8 @@ SHARD_TOKENS = 1_000_000
 def gather(paths: list[Path], folder: Path, seed: int) -> Path:
     """Write `training-00.npz`, ... and `held-out.npz` from text files and folders; what is there already is kept.
 
-    Every 20th conversation of the seeded order is held out, unless the text comes with a `held-out.npz` of its own.
+    Every 20th conversation of the seeded order is held out, unless the text comes with a `held-out.npz` of its own:
+    such text was gathered before, and keeps its order.
     Raises SettingError if the folder was gathered from other text or in another order.
     """
     files = text_files(paths)
@@ -49,7 +50,7 @@ def _split(files: list[Path], seed: int) -> tuple[Corpus, Corpus]:
     rest = read_files([file for file in files if file.name != HELD_OUT])
     if held_out is not None:
         both = distinct(concatenate([held_out, rest]))  # what is held out comes first, so it is never the one dropped
-        return both.take(np.arange(len(held_out), len(both))).shuffled(seed), held_out
+        return both.take(np.arange(len(held_out), len(both))), held_out
     corpus = distinct(rest).shuffled(seed)
     index = np.arange(len(corpus))
     is_held_out = index % HELD_OUT_EVERY == 0

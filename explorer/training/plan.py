@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from explorer.checkpoints.eagle3 import IS_DRAFTED, published_layers
+from explorer.checkpoints.eagle3 import HEAD, IS_DRAFTED, published_layers
 from explorer.checkpoints.files import read_tensors
 from explorer.checkpoints.target import LoadedTarget
 from explorer.checkpoints.token_map import TOKEN_MAP_FILE
@@ -141,6 +141,8 @@ def load_weights(network: nn.Module, folder: Path) -> None:
     files = set(folder.glob("*.safetensors")) - {folder / TOKEN_MAP_FILE}
     stored = read_tensors(sorted(files), lambda name: name != IS_DRAFTED)
     own = network.state_dict()
+    if HEAD in own and HEAD not in stored:  # the target's, which the network has already
+        stored[HEAD] = own[HEAD]
     fits = stored.keys() == own.keys() and all(stored[name].shape == own[name].shape for name in own)
     if not fits or ("d2t" in own and not torch.equal(stored["d2t"], own["d2t"])):
         raise SettingError(f"{folder} holds no drafter of this shape and draft vocabulary to start from")

@@ -51,4 +51,4 @@ def tiny_features(folder: Path, corpus: Corpus | None = None, layers: tuple[int,
     corpus = corpus or tiny_corpus()
     entered = Entered(layers, folder / "layers") if layers else None
     compute_features(corpus, model.get_decoder(), folder, entered=entered)
-    return read_features(folder, layers=entered and entered.folder)
+    return read_features(folder, layers=entered.folder if entered else None)

@@ -137,6 +137,22 @@ def test_the_whole_vocabulary_needs_no_maps(tmp_path: Path, with_maps: bool) -> 
     assert "d2t maps tokens" in refused(write_eagle3(tmp_path / "wrong", wrong, draft_vocab_size=VOCAB))
 
 
+def test_a_shared_head_is_the_targets(tmp_path: Path) -> None:
+    tensors = eagle3_tensors()
+    own = tensors.pop("lm_head.weight")
+    made = drafter_of(write_eagle3(tmp_path / "reduced", tensors, lm_head_shared=True))
+    drafted = made.to_target(torch.arange(DRAFTED))
+    assert torch.equal(made.lm_head.weight, EIGHT.lm_head.weight[drafted])
+    whole = {name: tensor for name, tensor in tensors.items() if name not in ("d2t", "t2d")}
+    made = drafter_of(write_eagle3(tmp_path / "whole", whole, lm_head_shared=True, draft_vocab_size=VOCAB))
+    assert torch.equal(made.lm_head.weight, EIGHT.lm_head.weight)
+    both = write_eagle3(tmp_path / "both", tensors | {"lm_head.weight": own}, lm_head_shared=True)
+    assert "lm_head_shared is on, but there is lm_head.weight" in refused(both)
+    assert "must be true or false" in refused(write_eagle3(tmp_path / "odd", tensors, lm_head_shared="yes"))
+    lost = {name: tensor for name, tensor in tensors.items() if name != "d2t"}
+    assert "missing: d2t" in refused(write_eagle3(tmp_path / "lost", lost, lm_head_shared=True))
+
+
 def test_what_the_config_leaves_out_the_tensors_tell(tmp_path: Path) -> None:
     folder = write_eagle3(tmp_path, draft_vocab_size=None, num_key_value_heads=None, rope_theta=None)
     config = drafter_of(folder).config

@@ -1,4 +1,4 @@
-"""EAGLE-3's recipe: unrolled steps are what drafting does, tokens it cannot propose have no loss, and it learns."""
+"""EAGLE-3's recipe: tokens it cannot propose have no loss, deeper steps weigh less, and it learns."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from explorer.models.eagle3_layer import Eagle3Config, Eagle3Drafter
-from explorer.models.eagle_layer import DraftCache
+from explorer.errors import SettingError
+from explorer.models.eagle3_layer import Eagle3Config
 from explorer.training.dataset import FeatureSet
-from explorer.training.eagle3 import Eagle3Options, Eagle3Recipe, unroll
+from explorer.training.eagle3 import Eagle3Options, Eagle3Recipe
 from explorer.training.loop import LoopOptions, train
+from explorer.training.unrolled import unroll
 from tests.support.tiny import VOCAB, tiny_model
 from tests.support.training import tiny_parts
 
@@ -45,31 +46,6 @@ def test_the_draft_vocabulary_ascends_and_its_head_begins_as_the_targets(
     assert "embedding" not in network.state_dict()
 
 
-def test_unrolled_steps_are_what_drafting_predicts(parts: tuple[FeatureSet, FeatureSet]) -> None:
-    """From every row: the true pairs up to it in the cache, then its own features one after another."""
-    network = make_recipe(parts[1], Eagle3Options()).network
-    batch = parts[0].batch(parts[0].batch_indices(64, 0)[0])
-    with torch.no_grad():
-        steps = list(unroll(network, batch, 4))
-        for index in range(len(batch.tokens)):
-            for row in range(int(batch.lens[index]) - 5):
-                drafted = draft_along(network, batch.tokens[index], batch.layers[index], row, 4)
-                for step, expected in enumerate(drafted):
-                    torch.testing.assert_close(steps[step][index, row], expected, atol=1e-5, rtol=1e-4)
-
-
-def draft_along(
-    network: Eagle3Drafter, tokens: torch.Tensor, layers: torch.Tensor, row: int, num_steps: int
-) -> list[torch.Tensor]:
-    cache, positions = DraftCache(), torch.arange(row + 1)
-    features = network.combine(layers[: row + 1])
-    found = [network(tokens[1 : row + 2], features, positions, None, cache)[-1]]
-    for step in range(1, num_steps):
-        token = tokens[row + 1 + step : row + 2 + step]
-        found.append(network(token, found[-1][None], torch.tensor([row + step]), None, cache)[0])
-    return found
-
-
 @torch.no_grad()
 def test_a_folded_drafter_reads_features_as_the_target_gives_them(parts: tuple[FeatureSet, FeatureSet]) -> None:
     """While it is trained they are brought to one size, each layer's by its own."""
@@ -92,9 +68,8 @@ def test_a_folded_drafter_reads_features_as_the_target_gives_them(parts: tuple[F
 
 def test_tokens_outside_the_draft_vocabulary_have_no_loss(parts: tuple[FeatureSet, FeatureSet]) -> None:
     batch = parts[0].batch(parts[0].batch_indices(128, 0)[0])
-    lm_head = tiny_model().get_output_embeddings().weight
-    wanted = set((batch.features @ lm_head.T).argmax(-1).flatten().tolist())
-    never = torch.tensor([token for token in range(VOCAB) if token not in wanted][:8])
+    written = set(batch.tokens.flatten().tolist())
+    never = torch.tensor([token for token in range(VOCAB) if token not in written][:8])
     recipe = make_recipe(parts[1], Eagle3Options(), never)
     loss = recipe.loss(batch, torch.Generator(), 0.0)
     loss.backward()
@@ -102,6 +77,45 @@ def test_tokens_outside_the_draft_vocabulary_have_no_loss(parts: tuple[FeatureSe
     full = make_recipe(parts[1], Eagle3Options(num_steps=1), torch.arange(VOCAB))
     assert full.network.config.draft_vocab_size is None
     assert full.loss(batch, torch.Generator(), 0.0).item() > 0
+
+
+def test_the_loss_is_the_cross_entropy_over_the_draft_vocabulary(parts: tuple[FeatureSet, FeatureSet]) -> None:
+    """Written out position by position, with every drafted token a candidate."""
+    recipe = make_recipe(parts[1], Eagle3Options(num_steps=2, decay=0.5))
+    batch = parts[0].batch(parts[0].batch_indices(64, 0)[0])
+    known = sorted(DRAFT_TOKENS.tolist())
+    rows = tiny_model().get_output_embeddings().weight.detach()[known]
+    expected = 0.0
+    for step, hidden in enumerate(unroll(recipe.network, batch, 2, recipe._scale)):
+        found = [
+            -(batch.features[index, row + 1 + step] @ rows.T).softmax(-1)
+            @ (recipe.network.norm(hidden[index, row]) @ rows.T).log_softmax(-1)
+            for index in range(len(batch.tokens))
+            for row in range(int(batch.start[index]) - 1, int(batch.lens[index]) - 2 - step)
+            if int(batch.tokens[index, row + 2 + step]) in known
+        ]
+        assert len(found) > 5
+        expected += 0.5**step * torch.stack(found).mean().item()
+    assert recipe.loss(batch, torch.Generator(), 0.0).item() == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("own_head", [False, True])
+def test_the_head_learns_only_where_it_is_its_own(
+    parts: tuple[FeatureSet, FeatureSet], tmp_path: Path, own_head: bool
+) -> None:
+    recipe = make_recipe(parts[1], Eagle3Options(own_head=own_head))
+    before = recipe.network.lm_head.weight.detach().clone()
+    train(recipe, parts[0], LoopOptions(epochs=1, batch_tokens=256, warmup_steps=1), tmp_path / "run")
+    assert torch.equal(recipe.network.lm_head.weight, before) is not own_head
+
+
+def test_a_head_of_another_width_cannot_be_the_targets(parts: tuple[FeatureSet, FeatureSet]) -> None:
+    config = Eagle3Config(16, 48, 4, 2, VOCAB, feature_layers=LAYERS, target_hidden_size=32)
+    embedding, lm_head = torch.zeros(VOCAB, 16), torch.zeros(VOCAB, 32)
+    with pytest.raises(SettingError, match="own_head"):
+        Eagle3Recipe(config, torch.arange(VOCAB), embedding, lm_head, parts[1], Eagle3Options())
+    options = Eagle3Options(own_head=True)
+    assert Eagle3Recipe(config, torch.arange(VOCAB), embedding, lm_head, parts[1], options).network.config is config
 
 
 def test_steps_are_weighed_by_their_depth(parts: tuple[FeatureSet, FeatureSet]) -> None:

@@ -17,6 +17,7 @@ from explorer.models.eagle_layer import EagleConfig, EagleDrafter
 from explorer.models.medusa_heads import MedusaHeads
 from explorer.training.draft_model import DraftModelOptions, FirstLayers
 from explorer.training.export import CardFacts, save_draft_model, save_eagle, save_eagle3, save_medusa, write_card
+from explorer.training.plan import load_weights
 from tests.support.tiny import tiny_model, tiny_target
 
 
@@ -63,6 +64,21 @@ def test_eagle3_round_trip(tmp_path: Path) -> None:
     assert loaded.feature_layers == (1, 0)
     for name, tensor in drafter.state_dict().items():
         assert torch.allclose(loaded.module.state_dict()[name].float(), tensor.float(), atol=1e-3), name
+
+
+def test_an_eagle3_head_that_was_not_trained_stays_with_the_target(tmp_path: Path) -> None:
+    target = tiny_target()
+    drafter = Eagle3Drafter(Eagle3Config(32, 48, 4, 2, 61, draft_vocab_size=9, feature_layers=(1, 0)))
+    drafter.d2t.copy_(torch.arange(9) * 5)
+    drafter.lm_head.requires_grad_(False)
+    save_eagle3(drafter, tmp_path, "tiny")
+    assert "lm_head.weight" not in load_file(tmp_path / "model.safetensors")
+    loaded = load_eagle3(str(tmp_path), target).module
+    assert torch.equal(loaded.lm_head.weight, target.lm_head.weight[6 * torch.arange(9)])
+    again = Eagle3Drafter(drafter.config)
+    again.d2t.copy_(drafter.d2t)
+    load_weights(again, tmp_path)
+    assert torch.allclose(again.fc.weight, drafter.fc.weight, atol=1e-3)
 
 
 def test_draft_model_round_trip(tmp_path: Path) -> None:
