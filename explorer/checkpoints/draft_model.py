@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from explorer.checkpoints.drafter import TargetFacts, name_of
-from explorer.checkpoints.files import Report, locate, parsing, read_config, read_tensors, weight_files
+from explorer.checkpoints.files import Report, is_quantized, locate, parsing, read_config, read_tensors, weight_files
 from explorer.checkpoints.target import embedding_names, load_model, load_tokenizer, read_model_config
 from explorer.trace import DrafterRecord
 
@@ -58,7 +58,9 @@ def load_draft_model(source: str, target: DraftedTarget) -> LoadedDraftModel:
     report.raise_if_any()
     attention = register_tree_attention(target.backend, target.device)
     options = {"dtype": target.dtype, "attn_implementation": attention}
-    model = load_model(folder, config, options, borrowed)
+    paths = weight_files(folder)
+    tensors = read_tensors(paths) if is_quantized(paths) else None
+    model = load_model(folder, config, options, borrowed, tensors)
     if shares_embedding:
         model.set_input_embeddings(target.embed_tokens)
         model.set_output_embeddings(target.lm_head)

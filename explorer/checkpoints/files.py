@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import warnings
 import zipfile
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from explorer.checkpoints.int8 import dequantize, is_scale, with_scales
 from explorer.errors import CheckpointError, DeviceError, ExplorerError
 
 MAX_JSON_BYTES = 64 * 1024 * 1024  # larger than any index or config in use
@@ -145,14 +147,31 @@ def _shards(folder: Path, index: dict[str, Any], path: Path) -> list[Path]:
 def read_tensors(paths: Iterable[Path], wanted: Callable[[str], bool] | None = None) -> dict[str, Tensor]:
     """Tensors of one or more weight files by name, on the CPU; ``wanted`` picks some without reading the others.
 
-    Pickled files are read without running code (weights_only). Raises CheckpointError for broken files and for
-    entries that are no tensors.
+    8-bit integers come as the float16 that they stand for (explorer.checkpoints.int8). Pickled files are read without
+    running code (weights_only). Raises CheckpointError for broken files and for entries that are no tensors.
     """
+    files = list(paths)
+    found = _read_stored(files, _everything if wanted is None else with_scales(wanted))
+    what = os.path.commonpath(files or [Path()])  # the file, or the folder of several
+    report = Report(what)
+    with parsing(what):
+        tensors = dequantize(found, report)
+    report.raise_if_any()
+    return tensors
+
+
+def is_quantized(paths: Iterable[Path]) -> bool:
+    """Whether these weight files hold scales of 8-bit integers, right or wrong."""
+    return bool(_read_stored(paths, is_scale))
+
+
+def _read_stored(paths: Iterable[Path], wanted: Callable[[str], bool]) -> dict[str, Tensor]:
+    """Tensors as they are in the files."""
     found: dict[str, Tensor] = {}
     for path in paths:
         read = _read_safetensors if path.suffix == ".safetensors" else _read_pickle
         with parsing(str(path)):
-            found |= read(path, wanted or _everything)
+            found |= read(path, wanted)
     return found
 
 

@@ -16,7 +16,7 @@ from explorer.checkpoints.drafter import check_token_ids
 from explorer.checkpoints.drafter_source import DrafterSource, EagleSource, MedusaSource
 from explorer.checkpoints.eagle3 import FEATURE_LAYERS
 from explorer.checkpoints.eagle3_layouts import NUM_FEATURES, SGLANG_LAYERS
-from explorer.checkpoints.files import Report, parsing, read_config, read_tensors, weight_files
+from explorer.checkpoints.files import Report, is_quantized, parsing, read_config, read_tensors, weight_files
 from explorer.checkpoints.layouts import SGLANG_MAP
 from explorer.checkpoints.medusa import FILES
 from explorer.checkpoints.speculators_eagle import NORM_BEFORE_RESIDUAL, type_of
@@ -39,6 +39,8 @@ def check_layout(server: str, folder: Path, source: str, drafter: DrafterSource,
     config, tensors = read_config(folder), read_tensors(paths)
     check = _CHECKS[server, drafter.kind]
     problems = check(config, tensors)
+    if is_quantized(paths):  # vLLM takes 8-bit weights without 8-bit activations as pack-quantized alone
+        problems.append("it is stored as 8-bit integers")
     if server == SGLANG and isinstance(drafter, EagleSource) and (path := token_map(folder)):
         problems += _token_map(path, drafter.config.vocab_size)
     if problems:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from explorer.adapter_words import AdapterRecord
 from explorer.checkpoints import smollm2
 from explorer.checkpoints.files import Report, brief, locate, parsing, quiet, read_json, weight_files
+from explorer.checkpoints.int8 import CONFIG_KEY
 from explorer.checkpoints.support import check_numbers, refuse_sinks, refuse_unsupported
 from explorer.config import DEFAULT_TARGET
 from explorer.errors import CheckpointError, DeviceError, FetchError
@@ -197,17 +199,31 @@ def _check_size(folder: Path, config: Any, what: str, borrows_embedding: bool) -
         )
 
 
-def load_model(folder: Path, config: Any, options: dict[str, Any], borrowed: frozenset[str] = frozenset()) -> Any:
+def load_model(
+    folder: Path,
+    config: Any,
+    options: dict[str, Any],
+    borrowed: frozenset[str] = frozenset(),
+    tensors: dict[str, Tensor] | None = None,
+) -> Any:
     """The model with every tensor accounted for; transformers alone would fill gaps with random numbers.
 
-    borrowed: tensors that the files need not have, because the caller brings them; they are random here.
+    borrowed: tensors that the files need not have, because the caller brings them; they are random here. tensors: what
+    the files hold, where transformers could not read them.
     """
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, GenerationConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-    what = f"target {folder}"
+    what, model_class = f"target {folder}", AutoModelForCausalLM
+    if tensors is not None:
+        vars(config).pop(CONFIG_KEY, None)  # for it, transformers would want a package of its own
+        model_class = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]  # the other takes no tensors
+        options = options | {"state_dict": tensors}
     with parsing(what), quiet():
-        model, info = AutoModelForCausalLM.from_pretrained(
-            folder,
+        if tensors is not None and (folder / "generation_config.json").exists():
+            options["generation_config"] = GenerationConfig.from_pretrained(folder, local_files_only=True)
+        model, info = model_class.from_pretrained(
+            folder if tensors is None else None,
             config=config,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # so that all of them can be listed

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from explorer.checkpoints.draft_model import LoadedDraftModel, load_draft_model
+from explorer.checkpoints.int8_folder import quantize_folder
 from explorer.checkpoints.target import load_reference
 from explorer.errors import CheckpointError
 from explorer.training.draft_model import DraftModelOptions, FirstLayers
@@ -178,3 +179,40 @@ def test_the_flag_is_a_truth_value(shared: Path, value: object) -> None:
 def test_what_is_no_causal_lm_is_refused() -> None:
     assert "config" in refused(golden_dir("medusa_a"))
     assert "does not fit" in refused(golden_dir("eagle_bias")) or "tokenizer" in refused(golden_dir("eagle_bias"))
+
+
+def as_integers(folder: Path) -> Path:
+    """The same folder, its weights stored as 8-bit integers."""
+    for name, data in quantize_folder(folder).files.items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def test_a_whole_model_of_integers_is_itself_up_to_rounding(tmp_path: Path) -> None:
+    edit_json((folder := copy_golden("base_a", tmp_path)) / "generation_config.json", num_assistant_tokens=7)
+    loaded, plain = load(as_integers(folder)), load(golden_dir("base_a"))
+    assert loaded.record.num_parameters == plain.record.num_parameters
+    assert loaded.model.generation_config.num_assistant_tokens == 7
+    assert torch.equal(loaded.model.get_input_embeddings().weight, plain.model.get_input_embeddings().weight)
+    found, expected = loaded.model(IDS).logits, plain.model(IDS).logits
+    assert not torch.equal(found, expected)
+    assert torch.allclose(found.softmax(-1), expected.softmax(-1), atol=0.05)
+
+
+def test_a_borrowing_model_of_integers_is_as_strict(shared: Path) -> None:
+    target = tiny_target()
+    plain = load_draft_model(str(shared), target).model
+    model = load_draft_model(str(as_integers(shared)), target).model
+    assert model.get_input_embeddings() is target.embed_tokens
+    matrix, other = (each.model.layers[0].mlp.up_proj.weight for each in (model, plain))
+    assert matrix.dtype == torch.float32
+    assert 0 < (matrix - other).abs().max() <= other.abs().max() / 127
+
+    def damage(tensors: dict[str, Tensor]) -> None:
+        del tensors["model.norm.weight"], tensors["model.layers.0.mlp.up_proj.weight_scale"]
+
+    edit_tensors(shared, WEIGHTS, WEIGHTS, damage)
+    assert "up_proj.weight is int8 without its scale" in shared_refused(shared)
+    edit_tensors(shared, WEIGHTS, WEIGHTS, lambda tensors: tensors.pop("model.layers.0.mlp.up_proj.weight"))
+    message = shared_refused(shared)
+    assert "missing: model.layers.0.mlp.up_proj.weight, model.norm.weight" in message

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from explorer.checkpoints.drafter_source import read_drafter
+from explorer.checkpoints.int8_folder import quantize_folder
 from explorer.checkpoints.layouts import LAYOUTS, write_layout
 from explorer.checkpoints.serving import check_layout, token_map
 from explorer.checkpoints.target_ends import read_target_ends
@@ -95,3 +96,14 @@ def test_vllms_heads_need_their_fields(tmp_path: Path) -> None:
     edit_tensors(folder, "model.safetensors", "model.safetensors", cut)
     with pytest.raises(CheckpointError, match="truncated_vocab_size and the tensor token_map"):
         check("vllm", folder)
+
+
+@pytest.mark.parametrize("server", ["vllm", "sglang"])
+def test_integers_are_no_weights_there(tmp_path: Path, server: str) -> None:
+    """In all else these are what the server loads."""
+    folder = put(write_layout(server, read_drafter(str(golden_dir("eagle_nobias")), ENDS)), tmp_path / server)
+    check(server, folder)
+    with pytest.raises(
+        CheckpointError, match=f"{server} does not load int8 as it is: it is stored as 8-bit integers; "
+    ):
+        check(server, put(quantize_folder(folder), tmp_path / "int8"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from explorer.__main__ import main
+from explorer.checkpoints.int8_folder import LAYOUT
 from explorer.checkpoints.layouts import LAYOUTS
 from explorer.cli.convert import NAMES
 from tests.support.checkpoints import copy_golden, golden_dir
@@ -43,8 +44,22 @@ def test_the_card_travels_along(tmp_path: Path) -> None:
     assert not (tmp_path / "bare" / "README.md").exists()
 
 
+def test_integers_need_no_target_and_go_back_into_a_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = copy_golden("medusa_b", tmp_path), tmp_path / "int8"
+    (folder / "README.md").write_text("# Heads of mine\n", encoding="utf-8")
+    (folder / "head_accuracy.json").write_text("{}", encoding="utf-8")
+    assert convert(folder, "int8", out, "/nowhere/target") == 0
+    assert {path.name for path in out.iterdir()} == {path.name for path in folder.iterdir()}
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "the layout `int8`: 8-bit integers with a float16 scale for every 64 weights of a row" in card
+    assert convert(out, "int8", tmp_path / "again") == 2
+    assert capsys.readouterr().err == f"{out} is stored as 8-bit integers already\n"
+    assert convert(out, "vllm", tmp_path / "vllm") == 0
+    assert "quantization_config" not in (tmp_path / "vllm" / "config.json").read_text(encoding="utf-8")
+
+
 def test_help_names_every_layout() -> None:
-    assert NAMES.replace(" or ", ", ").split(", ") == list(LAYOUTS)
+    assert NAMES.replace(" or ", ", ").split(", ") == [*LAYOUTS, LAYOUT]
 
 
 @pytest.mark.parametrize(

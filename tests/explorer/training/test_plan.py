@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import save_file
 
+from explorer.checkpoints.int8 import quantize
 from explorer.errors import SettingError
 from explorer.models.medusa_heads import MedusaHeads
 from explorer.training.loop import LoopOptions
@@ -51,3 +52,14 @@ def test_weights_to_start_from_must_be_of_the_same_shape(tmp_path: Path) -> None
     assert float(network.state_dict()["0.0.linear.weight"].min()) == 1
     with pytest.raises(SettingError, match="to start from"):
         load_weights(MedusaHeads(3, 1, 8, 16), tmp_path)
+
+
+def test_weights_to_start_from_may_be_stored_as_integers(tmp_path: Path) -> None:
+    stored = MedusaHeads(2, 1, 8, 16).state_dict()
+    stored["0.0.linear.weight"][0, 0] = 127 / 128
+    save_file(quantize(stored), tmp_path / "x.safetensors")
+    network = MedusaHeads(2, 1, 8, 16)
+    load_weights(network, tmp_path)
+    found = network.state_dict()["0.0.linear.weight"]
+    assert found.dtype == stored["0.0.linear.weight"].dtype
+    assert float(found[0, 0]) == 127 / 128
