@@ -10,7 +10,7 @@ import pytest
 from tests.structure.source import ROOT, tracked_files
 
 MEGABYTE = 10**6
-# A drafter is a file of at most 9 MB, and the default target has three: heads, a layer, a draft model.
+# A drafter is a file of at most 9 MB of 8-bit integers; the default target has heads, a layer and a draft model.
 MAX_REPOSITORY, MAX_FILE, MAX_DRAFTERS = 36 * MEGABYTE, 9 * MEGABYTE, 24 * MEGABYTE
 TOP_LEVEL = {
     "LICENSE", "README.md", "app.py", "assets", "explorer", "kernels", "requirements.txt", "tests",
