@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from explorer.checkpoints.int8 import dequantize, is_scale, with_scales
+from explorer.checkpoints.int8 import dequantize, with_scales
 from explorer.errors import CheckpointError, DeviceError, ExplorerError
 
 MAX_JSON_BYTES = 64 * 1024 * 1024  # larger than any index or config in use
@@ -161,8 +161,18 @@ def read_tensors(paths: Iterable[Path], wanted: Callable[[str], bool] | None = N
 
 
 def is_quantized(paths: Iterable[Path]) -> bool:
-    """Whether these weight files hold scales of 8-bit integers, right or wrong."""
-    return bool(_read_stored(paths, is_scale))
+    """Whether these weight files hold 8-bit integers, with the scales that belong to them or without."""
+    return any(_holds_int8(path) for path in paths)
+
+
+def _holds_int8(path: Path) -> bool:
+    with parsing(str(path)):
+        if path.suffix != ".safetensors":
+            return any(tensor.dtype == torch.int8 for tensor in _read_pickle(path, _everything).values())
+        from safetensors import safe_open
+
+        with safe_open(path, framework="pt") as file:
+            return any(file.get_slice(name).get_dtype() == "I8" for name in file.keys())  # noqa: SIM118
 
 
 def _read_stored(paths: Iterable[Path], wanted: Callable[[str], bool]) -> dict[str, Tensor]:

@@ -27,11 +27,6 @@ _MAX_SCALE = torch.finfo(torch.float16).max / 128  # every int8 times it is a fl
 _EMBEDDINGS = ("embed", "wte", "wpe")  # looked up, not multiplied; often a copy of the target's, which rounding hides
 
 
-def is_scale(name: str) -> bool:
-    """Whether a tensor's name is that of a scale."""
-    return name.endswith(SCALE)
-
-
 def with_scales(wanted: Callable[[str], bool]) -> Callable[[str], bool]:
     """A filter of tensor names that takes a scale along with its matrix, and only then."""
     return lambda name: wanted(name.removesuffix(SCALE))
@@ -44,7 +39,7 @@ def dequantize(tensors: Mapping[str, Tensor], report: Report) -> dict[str, Tenso
     """
     found: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
-        if is_scale(name):
+        if name.endswith(SCALE):
             _check_owner(name, tensors, report)
         elif tensor.dtype != torch.int8 or (tensor.dim() != 2 and name + SCALE not in tensors):
             found[name] = tensor

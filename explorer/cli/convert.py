@@ -60,12 +60,17 @@ def run(args: argparse.Namespace) -> int:
 
 def _in_layout(source: str, layout: str, target: str) -> Written:
     from explorer.checkpoints.drafter_source import read_drafter
+    from explorer.checkpoints.files import is_quantized, locate, weight_files
     from explorer.checkpoints.layouts import write_layout
+    from explorer.checkpoints.medusa import FILES
     from explorer.checkpoints.target_ends import read_target_ends
     from explorer.target_presets import find_target, load_targets
 
     ends = read_target_ends(find_target(target, load_targets()).source)
-    return write_layout(layout, read_drafter(source, ends))
+    written = write_layout(layout, read_drafter(source, ends))
+    if is_quantized(weight_files(locate(source, "drafter"), extra=FILES)):
+        written.notes.append("the weights were 8-bit integers, and are the float16 that these stand for")
+    return written
 
 
 def with_notes(card: bytes, layout: str, what: str, notes: list[str]) -> bytes:

@@ -216,3 +216,12 @@ def test_a_borrowing_model_of_integers_is_as_strict(shared: Path) -> None:
     edit_tensors(shared, WEIGHTS, WEIGHTS, lambda tensors: tensors.pop("model.layers.0.mlp.up_proj.weight"))
     message = shared_refused(shared)
     assert "missing: model.layers.0.mlp.up_proj.weight, model.norm.weight" in message
+
+
+def test_integers_are_never_taken_for_weights(shared: Path) -> None:
+    def strip(tensors: dict[str, Tensor]) -> None:
+        for name in [name for name in tensors if name.endswith("_scale")]:
+            del tensors[name]
+
+    edit_tensors(as_integers(shared), WEIGHTS, WEIGHTS, strip)
+    assert "mlp.up_proj.weight is int8 without its scale" in shared_refused(shared)

@@ -185,11 +185,18 @@ def test_matrix_and_scale_may_lie_in_different_shards(tmp_path: Path) -> None:
         read_tensors([tmp_path / "2.safetensors"])
 
 
-def test_files_with_scales_are_known_without_their_weights(tmp_path: Path) -> None:
+def test_files_with_integers_are_known_without_reading_them(tmp_path: Path) -> None:
     save_file(good(), tmp_path / "a.safetensors")
-    save_file(read_back(good()), tmp_path / "b.safetensors")
+    plain = read_back(good()) | {"d2t": torch.arange(3), "logit_scale": torch.ones(1)}
+    save_file(plain, tmp_path / "b.safetensors")
+    torch.save({NAME: good()[NAME]}, tmp_path / "a.bin")
+    torch.save(plain, tmp_path / "b.bin")
     assert is_quantized([tmp_path / "b.safetensors", tmp_path / "a.safetensors"])
-    assert not is_quantized([tmp_path / "b.safetensors"])
+    assert is_quantized([tmp_path / "a.bin"])
+    assert not is_quantized([tmp_path / "b.safetensors", tmp_path / "b.bin"])
+    (tmp_path / "b.bin").write_bytes(b"PK")
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        is_quantized([tmp_path / "b.bin"])
 
 
 def groups_of(*columns: int) -> dict[str, tuple[list[str], str, int | None]]:

@@ -55,6 +55,7 @@ def test_integers_need_no_target_and_go_back_into_a_layout(tmp_path: Path, capsy
     assert convert(out, "int8", tmp_path / "again") == 2
     assert capsys.readouterr().err == f"{out} is stored as 8-bit integers already\n"
     assert convert(out, "vllm", tmp_path / "vllm") == 0
+    assert "note: the weights were 8-bit integers, and are the float16" in capsys.readouterr().out
     assert "quantization_config" not in (tmp_path / "vllm" / "config.json").read_text(encoding="utf-8")
 
 
