@@ -7,7 +7,6 @@ from pathlib import Path
 from explorer.checkpoints.files import is_quantized, read_config, read_tensors, weight_files
 from explorer.checkpoints.int8 import CONFIG_KEY, GROUP_SIZE, quantization_config, quantize
 from explorer.checkpoints.medusa import FILES, FULL_MODEL_PREFIX
-from explorer.checkpoints.target_adapter import ADAPTER_FILE
 from explorer.checkpoints.written import CONFIG, WEIGHTS, Written, json_bytes, tensor_bytes
 from explorer.errors import CheckpointError
 
@@ -18,11 +17,11 @@ WHAT = f"8-bit integers with a float16 scale for every {GROUP_SIZE} weights of a
 def quantize_folder(folder: Path) -> Written:
     """The files of a drafter of any kind, its matrices as of ``quantize``, everything beside the weights as it is.
 
-    Raises CheckpointError where they are integers already, where they are a target's too, or cannot be read.
+    So is an adapter of the target: rounding it would make another target than the one that was measured. Raises
+    CheckpointError where the weights are integers already, where they are a target's too, or cannot be read.
     """
     paths = weight_files(folder, extra=FILES)
-    adapter = [path for path in [folder / ADAPTER_FILE] if path.is_file()]
-    if is_quantized([*paths, *adapter]):
+    if is_quantized(paths):
         raise CheckpointError(f"{folder} is stored as 8-bit integers already")
     tensors = read_tensors(paths)
     if any(name.startswith(FULL_MODEL_PREFIX) for name in tensors):
@@ -34,16 +33,12 @@ def quantize_folder(folder: Path) -> Written:
     files[FILES[0] if paths[0].name in FILES else WEIGHTS] = tensor_bytes(stored)
     config = read_config(folder) if (folder / CONFIG).is_file() else {}  # published heads may have none
     files[CONFIG] = json_bytes(config | {CONFIG_KEY: quantization_config(stored)})
-    notes = []
-    if adapter:
-        files[ADAPTER_FILE] = tensor_bytes(quantize(read_tensors(adapter)))
-        notes.append("the target's adapter is rounded too: what was measured of the adapted target was measured before")
-    return Written(files, notes)
+    return Written(files)
 
 
 def _beside_weights(folder: Path) -> list[Path]:
-    """Every file that belongs to the drafter and is not rewritten: card, profile, token map, tokenizer."""
-    weights = {*FILES, WEIGHTS, "pytorch_model.bin", ADAPTER_FILE, CONFIG}
+    """Every file that belongs to the drafter and is not rewritten: card, profile, token map, adapter, tokenizer."""
+    weights = {*FILES, WEIGHTS, "pytorch_model.bin", CONFIG}
     shards = {path.name for path in weight_files(folder, extra=FILES)}
     files = (path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith("."))
     return [path for path in files if path.name not in weights | shards and not path.name.endswith(".index.json")]

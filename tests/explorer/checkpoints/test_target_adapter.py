@@ -10,6 +10,7 @@ import torch
 from transformers import LlamaConfig, LlamaModel
 
 from explorer.adapter_words import AdapterRecord
+from explorer.checkpoints.int8 import quantize
 from explorer.checkpoints.medusa import load_medusa
 from explorer.checkpoints.target import load_target
 from explorer.checkpoints.target_adapter import (
@@ -139,3 +140,14 @@ def test_the_file_has_the_size_of_the_formula(tmp_path: Path) -> None:
     folder = write_medusa2(tmp_path)
     count = num_numbers(matrix_sizes(load_target(BASE).model.get_decoder()), RANK)
     assert 2 * count < (folder / "target_adapter.safetensors").stat().st_size < 2 * count + 200 * 2 * 7 * 4
+
+
+def test_an_adapter_of_integers_is_read_as_the_numbers_they_stand_for(tmp_path: Path) -> None:
+    folder, tensors = write_medusa2(tmp_path, tensors=quantize(adapter_tensors())), adapter_tensors()
+    decoder = load_target(BASE).model.get_decoder()
+    found = read_adapter(str(folder), decoder).state_dict()
+    assert found.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        most = tensor.float().abs().amax(1, keepdim=True) / 127  # one step: half of it, and the rounding
+        assert ((found[name] - tensor).abs() <= most).all()
+        assert not torch.equal(found[name], tensor.float())
