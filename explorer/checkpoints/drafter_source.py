@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from explorer.checkpoints.eagle import load_eagle
-from explorer.checkpoints.eagle3 import IS_DRAFTED, load_eagle3
+from explorer.checkpoints.eagle3 import HEAD, IS_DRAFTED, load_eagle3
 from explorer.checkpoints.eagle_files import EMBEDDING, TOKEN_MAP, find_eagle3
 from explorer.checkpoints.files import Report, locate, read_config, read_tensors, weight_files
 from explorer.checkpoints.medusa import has_heads, load_medusa, read_medusa
@@ -118,9 +118,12 @@ def read_drafter(source: str, ends: TargetEnds) -> DrafterSource:
 
 
 def _read_eagle3(source: str, tensors: dict[str, Tensor], base: str, ends: TargetEnds) -> Eagle3Source:
-    config = load_eagle3(source, ends).module.config
+    module = load_eagle3(source, ends).module
+    config = module.config
     left_out = (EMBEDDING, TOKEN_MAP, IS_DRAFTED)
     wanted = {name: t for name, t in tensors.items() if name not in left_out and "inv_freq" not in name}
+    if HEAD not in wanted:  # no other layout shares the target's
+        wanted[HEAD] = module.lm_head.weight.detach().to(wanted["fc.weight"].dtype)
     token_map = None if config.draft_vocab_size is None else tensors[TOKEN_MAP]
     return Eagle3Source(wanted, tensors.get(EMBEDDING), token_map, base, ends, config)
 

@@ -57,6 +57,18 @@ def test_a_drafter_comes_back_bit_for_bit(tmp_path: Path, layout: str, dtype: to
     assert source.token_map is not None and back.token_map is not None and torch.equal(source.token_map, back.token_map)
 
 
+@pytest.mark.parametrize("layout", ["eagle", "vllm", "sglang", "speculators"])
+def test_a_head_shared_with_the_target_is_written_out(tmp_path: Path, layout: str) -> None:
+    tensors = eagle3_tensors()
+    del tensors["lm_head.weight"]
+    source = read_drafter(str(write_eagle3(tmp_path / "in", tensors, layers=LAYERS, lm_head_shared=True)), ENDS)
+    back = read_drafter(str(put(write_layout(layout, source), tmp_path / "out")), ENDS)
+    assert isinstance(back, Eagle3Source)
+    ids = back.draft_ids()
+    assert ids is not None
+    assert torch.equal(back.weights["lm_head.weight"].float(), ENDS.lm_head.weight[ids].float())
+
+
 @pytest.mark.parametrize("layout", ["vllm", "sglang"])
 def test_a_server_loads_what_was_written_for_it(tmp_path: Path, layout: str) -> None:
     folder = put(write_layout(layout, drafter(tmp_path / "in")), tmp_path / "out")
