@@ -142,10 +142,13 @@ def predictions(models: LoadedModels, kind: type[Method], source: str) -> Genera
     return predict(models.device_cost, models.draft_costs[kind.name, source], profile)
 
 
-def report_costs(request: RunRequest, methods: Sequence[str], store: ModelStore) -> Generator[Status, None, CostReport]:
+def report_costs(
+    request: RunRequest, methods: Sequence[str], store: ModelStore, drafters: Mapping[str, str] | None = None
+) -> Generator[Status, None, CostReport]:
     """Measure this device and the drafters of ``methods``; those without a profile are left out.
 
-    Raises ExplorerError subclasses for a target or drafter that does not load.
+    drafters: sources by method, where they are not the request's. Raises ExplorerError subclasses for a target or
+    drafter that does not load.
     """
     models = yield from store.models(request)
     if models.device_cost is None:
@@ -154,7 +157,7 @@ def report_costs(request: RunRequest, methods: Sequence[str], store: ModelStore)
         models.kernel_cost = yield from measure_kernels(models.target)
     found = {}
     for name in methods:
-        own = dataclasses.replace(request, method=name)
+        own = dataclasses.replace(request, method=name, drafter=(drafters or {}).get(name, request.drafter))
         source = drafter_source(own, store.preset(own))
         if source is not None and _profile_of(METHODS[name], source) is not None:
             known = yield from predictions((yield from store.models(own)), METHODS[name], source)

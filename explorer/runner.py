@@ -10,7 +10,7 @@ import dataclasses
 import statistics
 import time
 import traceback
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -64,13 +64,16 @@ class Runner:
         options = check_request(request)
         yield from self._on_device(self._decode(request, options))
 
-    def measure(self, request: RunRequest, methods: Sequence[str]) -> Generator[Status, None, CostReport]:
+    def measure(
+        self, request: RunRequest, methods: Sequence[str], drafters: Mapping[str, str] | None = None
+    ) -> Generator[Status, None, CostReport]:
         """What passes cost on this device and what trees of these methods gain; the request names the target.
 
-        Raises ExplorerError subclasses for what the asker can mend.
+        drafters: sources by method, where they are not the request's. Raises ExplorerError subclasses for what the
+        asker can mend.
         """
         check_placement(request)
-        return (yield from self._on_device(report_costs(request, methods, self._store)))
+        return (yield from self._on_device(report_costs(request, methods, self._store, drafters)))
 
     def _on_device(self, work: Generator[E, None, T]) -> Generator[E | Status, None, T]:
         """Wait in line, then do the work; the device is free again when it ends or is closed."""

@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from explorer.cli.run_options import add_model_arguments, add_numerics_argument
+from explorer.cli.lanes import drafters_of
+from explorer.cli.run_options import add_drafters_argument, add_numerics_argument, add_target_argument
 from explorer.codec import encode
 from explorer.config import BACKENDS, DTYPES, METHOD_NAMES
 from explorer.cost_words import cost_sentence, cost_tables, floor_sentence, verdict_sentence
@@ -36,7 +37,8 @@ T = TypeVar("T")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which target and drafters, where."""
     parser.add_argument("--methods", default=",".join(METHODS), metavar="A,B", help="default: medusa,eagle2")
-    add_model_arguments(parser, "for all methods; default: the target preset's own")
+    add_target_argument(parser)
+    add_drafters_argument(parser)
     parser.add_argument("--dtype", default="auto", choices=DTYPES)
     parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu, cuda, ...")
     parser.add_argument("--backend", default="auto", choices=BACKENDS)
@@ -49,10 +51,11 @@ def run(args: argparse.Namespace) -> int:
     methods = [name.strip() for name in args.methods.split(",") if name.strip()]
     if unknown := [name for name in methods if name not in METHOD_NAMES]:
         raise SettingError(f"--methods: unknown {', '.join(unknown)}; allowed: {', '.join(METHOD_NAMES)}")
+    drafters = drafters_of(methods, args.drafter)
     request = RunRequest(
         method=methods[0] if methods else METHODS[0],
         target=args.target,
-        drafter=args.drafter,
+        drafter=drafters.get(methods[0]) if methods else None,
         dtype=args.dtype,
         device=args.device,
         backend=args.backend,
@@ -60,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     )
     from explorer.runner import Runner
 
-    with closing(Runner().measure(request, methods)) as events:
+    with closing(Runner().measure(request, methods, drafters)) as events:
         report = _with_bar(events)
     _print(report)
     if args.out:

@@ -18,16 +18,21 @@ def add_target_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default=DEFAULT_TARGET, metavar="DIR_OR_ID", help="preset, directory or hub id")
 
 
-def add_model_arguments(parser: argparse.ArgumentParser, drafter_help: str = DRAFTER_OF_ONE) -> None:
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """The target and its drafter."""
     add_target_argument(parser)
-    parser.add_argument("--drafter", metavar="DIR_OR_ID", help=drafter_help)
+    parser.add_argument("--drafter", metavar="DIR_OR_ID", help=DRAFTER_OF_ONE)
+
+
+def add_drafters_argument(parser: argparse.ArgumentParser) -> None:
+    """A drafter for each of several methods."""
+    parser.add_argument("--drafter", action="append", default=[], metavar="[METHOD=]DIR_OR_ID", help=DRAFTERS_OF_EACH)
 
 
 def add_lane_arguments(parser: argparse.ArgumentParser, num_tokens: int = 128) -> None:
     """For several methods: the target, their drafters, how far a run goes, and settings."""
     add_target_argument(parser)
-    parser.add_argument("--drafter", action="append", default=[], metavar="[METHOD=]DIR_OR_ID", help=DRAFTERS_OF_EACH)
+    add_drafters_argument(parser)
     add_length_arguments(parser, num_tokens=num_tokens)
 
 

@@ -33,12 +33,26 @@ def test_costs_are_printed_and_written(source: str, tmp_path: Path, capsys: pyte
     assert [tree["settings"]["total_tokens"] for tree in report["methods"]["EAGLE-2"]] == [2, 3]
 
 
+def test_each_method_may_have_a_drafter_of_its_own(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heads = tmp_path / "medusa"
+    shutil.copytree(FOLDER / "medusa_b", heads)
+    (heads / PROFILE_FILE).write_text(profile_text(Profile("medusa", "text", 100, [Shape({}, [1.0, 1.2])])))
+    words = ["--target", str(FOLDER / "base_a"), "--drafter", f"medusa={heads}", "--drafter", f"eagle2={source}"]
+    assert main(["cost", *words]) == 0
+    text = capsys.readouterr().out
+    assert "Medusa: the fastest tree" in text and "EAGLE-2: the fastest tree" in text
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["--methods", "magic"], "allowed: autoregressive"),
         (["--target", "/no/such/folder"], "no/such/folder"),
         (["--device", "toaster"], "toaster"),
+        (["--drafter", "lookahead=x"], "allowed: medusa, eagle2"),
+        (["--drafter", "medusa=/no/such/heads"], "/no/such/heads"),
     ],
 )
 def test_mistakes_are_one_line(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
