@@ -64,7 +64,7 @@ def measure_device(target: Target, repeats: int = REPEATS) -> Generator[Status, 
             _pass(target, size)
             times[size].append(clock.lap())
     return DeviceCost(
-        device_name=device_name(target.device),
+        device_name=device_name(target.device, target.places),
         dtype=str(target.dtype).removeprefix("torch."),
         num_threads=torch.get_num_threads(),
         prefix_len=len(prompt),

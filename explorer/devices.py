@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -15,8 +15,12 @@ _SIDE = 1024
 _REPEATS = 3
 
 
-def device_name(device: torch.device) -> str:
-    """The GPU's name or the CPU's model."""
+def device_name(device: torch.device, places: Sequence[str] = ()) -> str:
+    """The GPU's name or the CPU's model, with the places where decoder layers are kept, if these are several."""
+    return _name(device) + (f", layers on {', '.join(places)}" if places else "")
+
+
+def _name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     try:

@@ -15,7 +15,8 @@ from explorer.checkpoints.drafter import LoadedDrafter
 from explorer.checkpoints.eagle import load_eagle
 from explorer.checkpoints.eagle3 import load_eagle3
 from explorer.checkpoints.medusa import load_medusa
-from explorer.checkpoints.target import LoadedTarget, choose_device, load_target
+from explorer.checkpoints.placement import choose_device
+from explorer.checkpoints.target import LoadedTarget, load_target
 from explorer.checkpoints.target_adapter import adapt, find_adapter
 from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, EXECUTIONS, NUMERICS
 from explorer.drafter_check import Reading, find_doubt, read_answer, read_text
@@ -24,6 +25,7 @@ from explorer.graphed import GraphedTarget
 from explorer.kernel_words import KernelCost
 from explorer.methods.base import Method
 from explorer.methods.registry import METHODS
+from explorer.models.split import SPLIT
 from explorer.prediction import DeviceCost, DraftCost
 from explorer.runner_events import RunRequest, Status
 from explorer.target import Target
@@ -123,6 +125,8 @@ class ModelStore:
             if preset.chat_template and not loaded.tokenizer.chat_template:
                 loaded.tokenizer.chat_template = preset.chat_template
             if adapter is not None:
+                if request.device == SPLIT:
+                    raise DeviceError(f"a target is adapted on one device, not on {SPLIT}: choose another device")
                 loaded = adapt(loaded, adapter)
             target = _make_target(loaded, request)
             self._models[key] = LoadedModels(target, Labeler(loaded.tokenizer), loaded.adapter)
@@ -135,7 +139,7 @@ def _make_target(loaded: LoadedTarget, request: RunRequest) -> Target:
     parts = (loaded.model, loaded.tokenizer, loaded.name, loaded.stop_ids, loaded.backend)
     if request.numerics == "bitwise":
         return BitwiseTarget(*parts)
-    if request.execution == "eager" or loaded.model.device.type != "cuda":
+    if request.execution == "eager" or request.device == SPLIT or loaded.model.device.type != "cuda":
         return Target(*parts)
     target = GraphedTarget(*parts)
     if target.why_eager and request.execution == "graphed":
@@ -156,12 +160,22 @@ def check_placement(request: RunRequest) -> None:
         value = getattr(request, name)
         if value not in known:
             raise DeviceError(f"unknown {name} {value!r}: choose {', '.join(known)}")
+    if request.device == SPLIT:
+        _check_split(request)
     if request.execution == "graphed" and choose_device(request.device).type != "cuda":
         raise DeviceError("graphed execution needs an NVIDIA GPU: choose auto or eager")
     if request.execution == "graphed" and request.numerics == "bitwise":
         raise DeviceError("bitwise numerics attend row by row, which is not captured: choose eager")
     if request.numerics == "bitwise" and request.backend == "triton":
         raise DeviceError("bitwise numerics attend row by row, which the triton backend does not: choose naive")
+
+
+def _check_split(request: RunRequest) -> None:
+    """Several devices run a pass one after another, launched as ever, over keys that each keeps itself."""
+    one_device_only = {"backend": "triton", "execution": "graphed", "cache": "slots"}
+    for name, value in one_device_only.items():
+        if getattr(request, name) == value:
+            raise DeviceError(f"{name} {value} is for a target on one device, not for {SPLIT}: choose another {name}")
 
 
 def drafter_source(request: RunRequest, preset: TargetPreset) -> str | None:

@@ -17,7 +17,9 @@ from explorer.checkpoints.draft_model import load_draft_model
 from explorer.checkpoints.target import load_reference
 from explorer.checkpoints.target_adapter import read_adapter
 from explorer.config import Sampling
+from explorer.errors import DeviceError
 from explorer.models.low_rank import merge
+from explorer.models.split import SPLIT
 from explorer.target import Target
 
 NUM_WARM_UP = 4  # tokens
@@ -40,6 +42,8 @@ class Peers:
 
         adapter: the drafter that adapts the target, if one does.
         """
+        if target.places:
+            raise DeviceError(f"transformers' own lanes need a target on one device, and this one is {SPLIT}")
         self._target = target
         self._reference = load_reference(source, target.device, target.dtype)
         if adapter is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.adapter_words import adapter_sentence
-from explorer.checkpoints.target import choose_device
+from explorer.checkpoints.placement import choose_device
 from explorer.config import AUTO, describe, resolve
 from explorer.cost import has_auto, settle
 from explorer.cost_words import prediction_sentence

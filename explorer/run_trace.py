@@ -93,7 +93,7 @@ def _target_record(run: Run) -> TargetRecord:
         name=target.name,
         dtype=str(target.dtype).removeprefix("torch."),
         device=target.device.type,
-        device_name=device_name(target.device),
+        device_name=device_name(target.device, target.places),
         num_parameters=target.num_parameters,
         backend=target.backend,
         execution=target.execution,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from explorer.errors import CheckpointError
+from explorer.errors import CheckpointError, DeviceError
 from explorer.models.attention import CACHE, LAYOUT
 from explorer.models.batch_cache import BatchCache
 from explorer.models.cache import CacheShape, TreeCache
@@ -22,6 +22,7 @@ from explorer.models.layer_inputs import layer_inputs
 from explorer.models.packed import is_packable, pack, pack_linears
 from explorer.models.perturbation import perturbed
 from explorer.models.slot_cache import SlotCache
+from explorer.models.split import SPLIT, SplitCache, split_of
 from explorer.theory import ModelShape
 from explorer.tree import DraftTree
 from kernels.dispatch import pick
@@ -78,6 +79,7 @@ class Target:
         self.num_parameters = sum(p.numel() for p in model.parameters())
         self.dtype: torch.dtype = self.lm_head.weight.dtype
         self.device: torch.device = self.lm_head.weight.device
+        self._split = split_of(model)
         self._mask: Tensor | None = None  # of the last pass, as the model was handed it
         self._make_mask = pick("tree_mask", backend, self.device)
         heads: int = config.num_attention_heads
@@ -90,7 +92,7 @@ class Target:
         self._decoder = model.get_decoder()
         self._check_head(model)
         self._flat: FlatDecoder | None = None
-        if is_packable(self.lm_head):
+        if is_packable(self.lm_head) and self._split is None:  # accelerate hangs on the modules that these replace
             fuse(self._decoder, self._attention(), partial(probe_decoder, self._decoder))
             pack_linears(self._decoder)
             self._flat = flatten(self._decoder)
@@ -114,6 +116,11 @@ class Target:
     def execution(self) -> str:
         """How verify passes are launched: "eager", kernel by kernel; explorer.graphed has the other kind."""
         return "eager"
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where the decoder layers' weights are kept, where that is more than the device."""
+        return () if self._split is None else self._split.places
 
     @property
     def num_layers(self) -> int:
@@ -146,8 +153,12 @@ class Target:
         """
         self._watched = tuple(layers)
         self._entered: dict[int, Tensor] = {}  # watched layer -> [B, R, H] of the last pass
-        if cache == "slots":
-            self.cache: TreeCache = SlotCache(self._shape, capacity, self.dtype, self.device)
+        if self._split is not None:
+            if cache == "slots":
+                raise DeviceError(f"slots are for a target on one device, not for {SPLIT}: choose the cache rows")
+            self.cache: TreeCache = SplitCache(self._shape, capacity, self.dtype, self._split.devices)
+        elif cache == "slots":
+            self.cache = SlotCache(self._shape, capacity, self.dtype, self.device)
         else:
             self.cache = TreeCache(self._shape, capacity, self.dtype, self.device, self.backend)
 
@@ -189,10 +200,12 @@ class Target:
 
     def perturbed(self, size: float) -> AbstractContextManager[int]:
         """While it is entered, noise on every matrix of the decoder's layers (explorer.models.perturbation)."""
+        self._refuse_split("noise on its matrices")
         return perturbed(self._decoder, size)
 
     def batch(self, num_sequences: int, num_rows: int) -> BatchCache:
         """What is committed now, as the prefix of so many sequences, with room for a pass of ``num_rows`` each."""
+        self._refuse_split("passes over several sequences")
         return BatchCache(self.cache, self._shape, num_sequences, num_rows)
 
     def forward_batch(self, tree: DraftTree, cache: BatchCache) -> Tensor:
@@ -240,7 +253,7 @@ class Target:
 
     def _output(self, logits: Tensor, hidden: Tensor) -> TargetOutput:
         """The last pass over as many rows as ``hidden`` [R, H] has; it may have read more."""
-        layers = {layer: states[0, : len(hidden)] for layer, states in self._entered.items()}
+        layers = {layer: states[0, : len(hidden)].to(self.device) for layer, states in self._entered.items()}
         return TargetOutput(logits, hidden, layers)
 
     def _logits(self, hidden: Tensor) -> Tensor:
@@ -252,6 +265,10 @@ class Target:
     def _attention(self) -> Callable[..., Tensor]:
         """What attends in the modules that are replaced by fused ones."""
         return pick("tree_attention", self.backend, self.device)
+
+    def _refuse_split(self, what: str) -> None:
+        if self._split is not None:
+            raise DeviceError(f"{what} need a target on one device, and this one is {SPLIT}")
 
     def _check_head(self, model: Any) -> None:
         """Refuse models that do more than ``lm_head(norm(x))``: drafting and verification rest on that."""

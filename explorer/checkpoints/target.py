@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -13,16 +15,18 @@ from torch import Tensor
 
 from explorer.adapter_words import AdapterRecord
 from explorer.checkpoints import smollm2
-from explorer.checkpoints.files import Report, brief, locate, parsing, quiet, read_json, weight_files
+from explorer.checkpoints.files import Report, locate, parsing, quiet, read_json, weight_files
 from explorer.checkpoints.int8 import CONFIG_KEY
+from explorer.checkpoints.placement import choose_device, choose_dtype
+from explorer.checkpoints.split import device_map
 from explorer.checkpoints.support import check_numbers, refuse_sinks, refuse_unsupported
 from explorer.config import DEFAULT_TARGET
 from explorer.errors import CheckpointError, DeviceError, FetchError
+from explorer.models.split import SPLIT
 
 # Tensors that are no part of the target: Medusa-2 stores its heads in the model's own files, and old Llama
 # checkpoints store rotary frequencies that are computed today.
 _NOT_THE_TARGETS = re.compile(r"medusa_head\.|.*rotary_emb\.inv_freq$")
-DEVICE_TYPES = ("cpu", "cuda", "mps")
 _TURN_MARK = "end-of-turn-probe"
 
 
@@ -52,12 +56,25 @@ def load_target(source: str, *, device: str = "auto", dtype: str = "auto", backe
     what = f"target {name!r}"
     config = read_model_config(folder, what)
     chosen_dtype = choose_dtype(dtype, on, config)
+    if device == SPLIT:  # a kernel would be launched on the main device, wherever the layer is
+        backend = "naive"
     attention, used = _attention(backend, on, chosen_dtype, config.get_text_config())
-    model = load_model(folder, config, {"dtype": chosen_dtype, "attn_implementation": attention})
+    options: dict[str, Any] = {"dtype": chosen_dtype, "attn_implementation": attention}
+    model = _load_split(folder, config, options) if device == SPLIT else load_model(folder, config, options).to(on)
     with parsing(what):
-        model = model.to(on).eval().requires_grad_(False)
+        model = model.eval().requires_grad_(False)
     tokenizer = load_tokenizer(folder, what)
     return LoadedTarget(model, tokenizer, name, find_stop_ids(model, tokenizer), used)
+
+
+def _load_split(folder: Path, config: Any, options: dict[str, Any]) -> Any:
+    """The model over several places; on one device where that holds all of it."""
+    scratch = TemporaryDirectory(prefix="split-")  # gets weights that no file has as they are needed
+    places = device_map(_skeleton(config), options["dtype"])
+    logging.getLogger("accelerate").setLevel(logging.ERROR)  # it warns that it does what it was asked for
+    model = load_model(folder, config, options | {"device_map": places, "offload_folder": scratch.name})
+    model.scratch = scratch  # there for as long as the model is
+    return model
 
 
 def load_reference(source: str, device: torch.device, dtype: torch.dtype) -> Any:
@@ -70,42 +87,6 @@ def load_reference(source: str, device: torch.device, dtype: torch.dtype) -> Any
             folder, dtype=dtype, local_files_only=True, trust_remote_code=False
         )
     return model.to(device).eval().requires_grad_(False)
-
-
-def choose_device(device: str) -> torch.device:
-    """The device that a name means ("auto": a GPU where there is one); DeviceError where it is not here."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-        if chosen.type in DEVICE_TYPES:
-            torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise DeviceError(f"device {device!r} is not usable here ({brief(error)}): choose auto or cpu") from error
-    if chosen.type not in DEVICE_TYPES:
-        raise DeviceError(f"device {device!r} is not supported: choose auto, cpu or cuda")
-    return chosen
-
-
-def choose_dtype(dtype: str, device: torch.device, config: Any) -> torch.dtype:
-    """The dtype that a name means for a model of this config; DeviceError for one that cannot be.
-
-    "auto" is float32 on a CPU (exact, and fastest on most), else bfloat16, or float16 on a GPU that lacks it. Never
-    float16 for Qwen2: its activations leave float16's range, and the logits are then not numbers.
-    """
-    known = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    if dtype not in (*known, "auto"):
-        raise DeviceError(f"unknown dtype {dtype!r}: choose auto, {', '.join(known)}")
-    is_qwen2 = str(getattr(config, "model_type", "")).startswith("qwen2")
-    if dtype == "float16" and is_qwen2:
-        raise DeviceError("Qwen2's numbers leave the range of float16: choose bfloat16 or float32")
-    if dtype in known:
-        return known[dtype]
-    if device.type == "cpu":
-        return torch.float32
-    if device.type == "cuda" and torch.cuda.is_available() and not torch.cuda.is_bf16_supported(False):
-        return torch.float32 if is_qwen2 else torch.float16
-    return torch.bfloat16
 
 
 def _attention(backend: str, device: torch.device, dtype: torch.dtype, config: Any) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from explorer.cli.lanes import drafters_of
-from explorer.cli.run_options import add_drafters_argument, add_numerics_argument, add_target_argument
+from explorer.cli.run_options import DEVICE_HELP, add_drafters_argument, add_numerics_argument, add_target_argument
 from explorer.codec import encode
 from explorer.config import BACKENDS, DTYPES, METHOD_NAMES
 from explorer.cost_words import cost_sentence, cost_tables, floor_sentence, verdict_sentence
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target_argument(parser)
     add_drafters_argument(parser)
     parser.add_argument("--dtype", default="auto", choices=DTYPES)
-    parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu, cuda, ...")
+    parser.add_argument("--device", default="auto", metavar="D", help=DEVICE_HELP)
     parser.add_argument("--backend", default="auto", choices=BACKENDS)
     add_numerics_argument(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the figures as JSON")

@@ -9,6 +9,7 @@ from explorer.config import BACKENDS, CACHES, DEFAULT_TARGET, DTYPES, EXECUTIONS
 
 DRAFTER_OF_ONE = "default: the target preset's own"
 DRAFTERS_OF_EACH = "for every method that needs one, or for one method (repeatable); default: the target preset's own"
+DEVICE_HELP = "auto, cpu, cuda, ...; split: decoder layers over all GPUs, then main memory, then disk"
 SETTING_OF_EACH = "for all methods that have it; METHOD.NAME=VALUE"
 SETTING_OF_ONE = "a setting of the method, or preset=NAME"
 
@@ -47,7 +48,7 @@ def add_length_arguments(
 def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
     """Where and on what the target runs."""
     parser.add_argument("--dtype", default="auto", choices=DTYPES)
-    parser.add_argument("--device", default="auto", metavar="D", help="auto, cpu, cuda, ...")
+    parser.add_argument("--device", default="auto", metavar="D", help=DEVICE_HELP)
     parser.add_argument("--backend", default="auto", choices=BACKENDS, help="of attention; triton needs an NVIDIA GPU")
     parser.add_argument(
         "--cache", default="rows", choices=CACHES, help="a commit moves the accepted rows, or takes over their slots"

@@ -76,7 +76,9 @@ def available(requests: Sequence[RunRequest]) -> list[RunRequest]:
 
 def _machine(target: Target, load: float) -> Machine:
     dtype = str(target.dtype).removeprefix("torch.")
-    return Machine(device_name(target.device), target.device.type, dtype, torch.get_num_threads(), round(load, 2))
+    return Machine(
+        device_name(target.device, target.places), target.device.type, dtype, torch.get_num_threads(), round(load, 2)
+    )
 
 
 def _trained_length(request: RunRequest) -> int | None:

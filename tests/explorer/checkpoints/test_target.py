@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from explorer.checkpoints import smollm2, target
-from explorer.checkpoints.target import choose_device, choose_dtype, find_stop_ids, load_target
+from explorer.checkpoints.target import find_stop_ids, load_target
 from explorer.errors import CheckpointError, DeviceError, FetchError
 from tests.support.checkpoints import copy_golden, edit_json, edit_tensors, golden_dir
 
@@ -164,33 +164,6 @@ def test_the_default_target_must_be_fetched_first(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("DRAFT_TREE_CACHE", str(tmp_path))
     with pytest.raises(FetchError, match="python -m explorer fetch"):
         load_target("smollm2", device="cpu")
-
-
-@pytest.mark.parametrize("device", ["tpu9", "cuda:99", "", "meta", "cpu:x", "hpu", "privateuseone"])
-def test_devices_that_are_not_here(device: str) -> None:
-    with pytest.raises(DeviceError, match="choose auto"):
-        choose_device(device)
-
-
-def test_devices_that_are() -> None:
-    assert choose_device("cpu") == torch.device("cpu")
-    assert choose_device("auto").type in ("cpu", "cuda")
-
-
-def test_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
-    cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    llama, qwen = SimpleNamespace(model_type="llama", dtype=torch.float16), SimpleNamespace(model_type="qwen2")
-    assert choose_dtype("auto", cpu, llama) == torch.float32
-    assert choose_dtype("auto", cuda, llama) == choose_dtype("auto", cuda, qwen) == torch.bfloat16
-    assert choose_dtype("float16", cpu, llama) == torch.float16
-    with pytest.raises(DeviceError, match="choose auto, float32, bfloat16, float16"):
-        choose_dtype("float8", cpu, llama)
-    with pytest.raises(DeviceError, match="choose bfloat16 or float32"):
-        choose_dtype("float16", cuda, qwen)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda _: False)
-    assert choose_dtype("auto", cuda, llama) == torch.float16
-    assert choose_dtype("auto", cuda, qwen) == torch.float32
 
 
 def test_backends_that_are_not_here() -> None:
