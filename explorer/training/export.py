@@ -88,21 +88,20 @@ def save_eagle(network: EagleDrafter, folder: Path, target_name: str) -> None:
     write_json(folder / "config.json", config)
 
 
-def save_eagle3(network: Eagle3Drafter, folder: Path, target_name: str) -> None:
+def save_eagle3(network: Eagle3Drafter, folder: Path, target_name: str, *, has_own_head: bool = True) -> None:
     """EAGLE-3's layout, with the layers it reads named as vLLM names them; the embedding stays with the target.
 
-    So does the LM head where it was not trained.
+    So does an LM head that is the target's rows: without ``has_own_head`` it is not stored.
     """
     tensors, shape = network.state_dict(), network.config
-    is_shared = not network.lm_head.weight.requires_grad
-    if is_shared:
+    if not has_own_head:
         del tensors[HEAD]
     drafted = network.to_target(torch.arange(network.num_draft_tokens))
     if shape.draft_vocab_size is not None:
         tensors[IS_DRAFTED] = torch.zeros(shape.vocab_size, dtype=torch.bool).index_fill(0, drafted, True)
     write_tensors(folder / "model.safetensors", tensors)
     config = {"architectures": ["LlamaForCausalLMEagle3"]} | llama_fields(shape, target_name)
-    config |= {HEAD_SHARED: True} if is_shared else {}
+    config |= {} if has_own_head else {HEAD_SHARED: True}
     config |= {"draft_vocab_size": len(drafted), FEATURE_LAYERS: list(shape.feature_layers), "torch_dtype": "float16"}
     optional = {"head_dim": shape.head_dim, "target_hidden_size": shape.target_hidden_size}
     config |= {name: value for name, value in optional.items() if value is not None}

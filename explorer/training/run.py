@@ -142,7 +142,7 @@ def train_eagle3(plan: Plan, target: LoadedTarget, options: Eagle3Options) -> Pa
     agreement = recipe.depth_agreement(num_depths=5)
     recipe.fold()
     folder = plan.out / "eagle3"
-    save_eagle3(recipe.network, folder, target.name)
+    save_eagle3(recipe.network, folder, target.name, has_own_head=options.own_head)
     figures = {f"first guess right at depth {d + 1}": f"{value:.3f}" for d, value in enumerate(agreement)}
     card = card_facts(plan, f"EAGLE-3 drafter for {target.name}", data, figures, state)
     reads = {"inputs of layers": ", ".join(map(str, layers))}
